@@ -1,0 +1,43 @@
+# Two commands matter: `make demo` and `make test`. Both set everything up on a machine with Python 3.11+.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NAME ?= rolling
+
+.PHONY: help demo test lint bench docs wheel clean
+
+help: ## what can be made
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+
+$(VENV)/.ready: requirements/runtime.txt requirements/bench.txt requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, {sys.version.split()[0]} was found; set PYTHON=...")'
+	@echo "Setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+demo: $(VENV)/.ready ## rolling min, max, average and 95th percentile of sensor readings, with times and a picture
+	@$(BIN)/sash demo
+
+test: lint ## all checks and tests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/.ready ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive)
+	$(BIN)/sash bench $(NAME)
+
+docs: $(VENV)/.ready ## the parts of docs/ that are made from the code
+	$(BIN)/python -m sash.testing.reference
+
+wheel: $(VENV)/.ready ## a wheel in dist/
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist .
+
+clean: ## what was made, but for .venv
+	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results demo-output

@@ -1,0 +1,49 @@
+"""Sash: sliding-window aggregation, fast and general.
+
+>>> import numpy as np, sash
+>>> sash.rolling(np.arange(6.0), 3, agg="avg")
+array([1., 2., 3., 4.])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sash import errors
+from sash.errors import SashError
+
+if TYPE_CHECKING:
+    from sash import functions
+    from sash.api.explain import explain
+    from sash.api.rolling import rolling
+    from sash.functions.udaf import udaf
+
+__version__ = "0.1.0"
+
+__all__ = ["SashError", "__version__", "errors", "explain", "functions", "rolling", "udaf"]
+
+_LAZY = {
+    "explain": ("sash.api.explain", "explain"),
+    "rolling": ("sash.api.rolling", "rolling"),
+    "udaf": ("sash.functions.udaf", "udaf"),
+    "functions": ("sash.functions", None),
+    "algorithms": ("sash.algorithms", None),
+    "testing": ("sash.testing", None),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when first used, so that `import sash` is quick.
+    if name not in _LAZY:
+        raise AttributeError(f"module 'sash' has no attribute {name!r}")
+    module, attribute = _LAZY[name]
+    value = import_module(module)
+    if attribute is not None:
+        value = getattr(value, attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,0 +1,28 @@
+"""Window algorithms: the published ones, each in its own file with its card, and the bulk kernels over ranges.
+
+>>> from sash.algorithms import TwoStacks
+>>> w = TwoStacks("max")
+>>> w.insert(3); w.insert(7); w.insert(5); w.evict(); w.query(), len(w)
+(7, 2)
+"""
+
+from __future__ import annotations
+
+from sash.algorithms.b_int import BInt
+from sash.algorithms.base import Card, WindowAlgorithm
+from sash.algorithms.daba import Daba
+from sash.algorithms.flat_fat import FlatFat
+from sash.algorithms.recalculate import Recalculate
+from sash.algorithms.subtract_on_evict import SubtractOnEvict
+from sash.algorithms.two_stacks import TwoStacks
+
+__all__ = [
+    "BInt",
+    "Card",
+    "Daba",
+    "FlatFat",
+    "Recalculate",
+    "SubtractOnEvict",
+    "TwoStacks",
+    "WindowAlgorithm",
+]

@@ -1,0 +1,136 @@
+"""An aggregate made ready for a window algorithm: its form for the type of the values, and the cells they pass through."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.algebra import Aggregate, Form, Objects, plain_objects
+from sash.errors import IntegerOverflow, InvalidType
+from sash.functions.call import resolve
+from sash.functions.udaf import UserAggregate
+from sash.kernels.compiler import lowered_type
+from sash.kernels.generate import Module
+from sash.types import dtype, machine_type
+
+Array = npt.NDArray[Any]
+
+
+def form_of(aggregate: Aggregate, *types: pa.DataType, nullable: tuple[bool, ...] = (), rows: int | None = None) -> Form:
+    """An aggregate's form, with the result type of a user's own ``lower`` filled in."""
+    form = aggregate.form(*types, nullable=nullable, rows=rows)
+    if isinstance(aggregate, UserAggregate) and aggregate.output is None:
+        return replace(form, outputs=(lowered_type(form),))
+    return form
+
+
+def bind_aggregate(given: Any, value_type: Any, *, forced: bool) -> Binding:
+    """Whatever a user may name an aggregate with, ready for values of a type (None: that of the first value)."""
+    return Binding(resolve(given, "aggregate").aggregate, value_type, forced)
+
+
+class Binding:
+    """An aggregate, settled on the type of its values or on Python objects."""
+
+    def __init__(self, aggregate: Aggregate, value_type: Any, forced: bool) -> None:
+        self.aggregate, self.forced = aggregate, forced
+        self.name = aggregate.label
+        self.form: Form | None = None
+        self.is_settled = False
+        if aggregate.kind != "fields":
+            self.objects: Objects = aggregate.objects()
+            self.is_settled = True
+        elif value_type is not None:
+            self._settle_on(_arrow_type(value_type))
+
+    @property
+    def arity(self) -> int:
+        """How many values make a row."""
+        return self.aggregate.inputs if isinstance(self.aggregate, UserAggregate) else max(1, self.aggregate.arity)
+
+    @property
+    def keeps_nulls(self) -> bool:
+        return bool(self.aggregate.kept_inputs)
+
+    @property
+    def of_nothing(self) -> Any:
+        """The result over no rows."""
+        if not self.aggregate.counts_rows:
+            return None
+        return 0 if self.form is not None or self.aggregate.name != "collect_list" else []
+
+    def settle(self, value: Any) -> None:
+        """Decide on a type by the first value."""
+        sample = value[-1] if isinstance(value, tuple) and value else value
+        try:
+            self._settle_on(pa.float64() if sample is None else _arrow_type(np.asarray(sample).dtype))
+        except (InvalidType, pa.ArrowNotImplementedError, TypeError):
+            nullable = (True,) * self.arity
+            self.objects = plain_objects(self.aggregate.form(*[pa.string()] * self.arity, nullable=nullable))
+            self.is_settled = True
+
+    def _settle_on(self, t: pa.DataType) -> None:
+        types = [t] * self.arity
+        if machine_type(t) is None:
+            raise InvalidType(f"{self.name}: {t} has no machine type")
+        nullable = (True,) * self.arity if self.keeps_nulls else ()
+        self.aggregate.returns(*types) if not isinstance(self.aggregate, UserAggregate) else None
+        form = form_of(self.aggregate, *types, nullable=nullable)
+        self.form = form.forced_invertible() if self.forced else form
+        self.is_settled = True
+
+    # Cells: one row in, one result out. Their order is that of the generator's columns.
+
+    def row_buffers(self) -> list[Array]:
+        assert self.form is not None
+        values = [np.zeros(1, dtype(m)) for m in self.form.inputs]
+        return [*values, *(np.zeros(1, np.uint8) for _ in self.form.kept), np.zeros(8, np.uint8)]
+
+    def fill_row(self, row: list[Array], value: Any) -> None:
+        """Put a value (or a tuple of them) into the cells; a null leaves the cell and clears its bit."""
+        assert self.form is not None
+        inputs = len(self.form.inputs)
+        values = value if inputs > 1 and value is not None else (value,) * max(1, inputs)
+        if len(values) != max(1, inputs):
+            raise InvalidType(f"{self.name} takes rows of {inputs} values, given {value!r}")
+        for k, machine in enumerate(self.form.inputs):
+            if values[k] is not None:
+                if machine[0] in "iu" and isinstance(values[k], float | np.floating):
+                    raise InvalidType(
+                        f"{self.name} holds {machine} values, given {values[k]!r}; pass dtype='float64' when making the window"
+                    )
+                row[k][0] = values[k]
+        for place, k in enumerate(self.form.kept):
+            row[inputs + place][0] = values[k] is not None
+        row[-1][0] = all(v is not None for k, v in enumerate(values) if k not in self.form.kept)
+
+    def result_buffers(self, module: Module) -> list[Array]:
+        return [np.zeros(1, dtype(a.machine)) for a in module.arguments if a.name.startswith("r_")]
+
+    def read_result(self, result: list[Array]) -> Any:
+        assert self.form is not None
+        outputs = len(self.form.outputs)
+        rest = result[outputs:]
+        if self.form.fits is not None and rest.pop()[0]:
+            result[-1][0] = 0
+            raise IntegerOverflow(f"{self.name}: the exact result of the window does not fit into 64 bits")
+        if rest and not rest[0][0]:
+            return None
+        values = tuple(
+            bool(column[0]) if machine == "bool" else column[0].item()
+            for column, machine in zip(result, self.form.outputs, strict=False)
+        )
+        return values[0] if outputs == 1 else values
+
+
+def _arrow_type(given: Any) -> pa.DataType:
+    if isinstance(given, pa.DataType):
+        return given
+    try:
+        return pa.from_numpy_dtype(np.dtype(given))
+    except (TypeError, pa.ArrowNotImplementedError) as error:
+        raise InvalidType(f"dtype must name a type of numbers, not {given!r}") from error

@@ -1,0 +1,285 @@
+"""Runs a chosen algorithm over all windows of an array: buffers, threads and the last few windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sash import threads
+from sash.algebra import Form
+from sash.algorithms import blocks, driver, lanes, reduce, running
+from sash.algorithms.base import WindowAlgorithm
+from sash.errors import IntegerOverflow
+from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.generate import Module, generate, vector_reason
+from sash.types import dtype
+
+Array = npt.NDArray[Any]
+
+BUFFERS_OF_LANES = 4
+LINE = 64
+
+
+@dataclass(frozen=True)
+class Job:
+    """Windows over one column: window ``j`` holds ``size`` rows from row ``j * every`` on."""
+
+    form: Form
+    rows: list[Array]
+    """The kernel's input columns: values, bitmaps of kept inputs, and the bitmap of rows if there are nulls."""
+    count: int
+    size: int
+    every: int
+    masked: bool
+
+    @property
+    def windows(self) -> int:
+        return max(0, (self.count - self.size) // self.every + 1)
+
+
+@dataclass
+class Output:
+    """Result columns: the values, which of them are defined, and whether one did not fit."""
+
+    values: list[Array]
+    defined: Array | None
+    misfit: Array | None
+
+    def arguments(self) -> list[Array]:
+        return [*self.values, *(a for a in (self.defined, self.misfit) if a is not None)]
+
+
+def make_output(form: Form, module: Module, count: int, given: Array | None = None) -> Output:
+    """Space for results; ``given`` takes the place of the first column."""
+    names = {a.name.removeprefix("r_") for a in module.arguments if a.name.startswith("r_")}
+    values = [np.empty(count, dtype(m)) for m in form.outputs]
+    if given is not None:
+        values[0] = given
+    return Output(
+        values,
+        np.empty(count, np.uint8) if "defined" in names else None,
+        np.zeros(1, np.uint8) if "misfit" in names else None,
+    )
+
+
+def vector_width(form: Form) -> int:
+    """How many rows to put into one vector: 16 of four bytes, 8 of eight."""
+    widest = max((dtype(m).itemsize for m in form.inputs if m != "position"), default=8)
+    return 16 if widest <= 4 else 8
+
+
+def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
+    """The kernels that an algorithm for ``every = 1`` is made of."""
+    known = not masked
+    if name == "lanes":
+        width = vector_width(form)
+        fast = generate(
+            lanes.slide,
+            form,
+            masked=masked,
+            lanes=width,
+            buffers=BUFFERS_OF_LANES,
+            known_rows=known,
+            constants=_tuned(form, width),
+        )
+        return (fast, generate(blocks.slide_by_one, form, masked=masked, known_rows=known))
+    if name == "running":
+        return (generate(running.slide_by_one, form, masked=masked, known_rows=known),)
+    return (generate(blocks.slide_by_one, form, masked=masked, known_rows=known),)
+
+
+def _tuned(form: Form, width: int) -> tuple[tuple[str, int], ...]:
+    """Block and tile sizes that keep a form's partials in the nearest cache (48 KB)."""
+    return tuple(lane_sizes(form).items())
+
+
+def lane_sizes(form: Form) -> dict[str, int]:
+    """How many rows the buffers of the lane kernel cover, by the size of a partial."""
+    wide = sum(dtype(m).itemsize for m in form.state)
+    return {
+        "PIECE": 256,
+        "TILE": 1024 if wide <= 8 else 512,
+        "LONGEST_BLOCK": 8192 if wide <= 4 else 4096 if wide <= 8 else 2048 if wide <= 16 else 1024,
+        "AHEAD": 2048,
+    }
+
+
+def run(name: str, job: Job, out: Array | None = None) -> Output:
+    """All windows of a job with the named algorithm."""
+    if job.windows == 0:
+        return make_output(job.form, _any_module(job), 0, out)
+    if name == "lanes":
+        return _run_lanes(job, out)
+    if name in ("blocks", "running"):
+        return _run_blocks(name, job, out)
+    if name == "reduce":
+        return _run_reduce(job, out)
+    if name == "slices":
+        return _run_slices(job, out)
+    return _run_window_algorithm(ALGORITHMS()[name], job, out)
+
+
+def ALGORITHMS() -> dict[str, type[WindowAlgorithm]]:  # noqa: N802 - a table, made when it is first needed
+    """The window algorithms by name."""
+    import sash.algorithms as package
+
+    found = [
+        v for v in vars(package).values() if isinstance(v, type) and issubclass(v, WindowAlgorithm) and v is not WindowAlgorithm
+    ]
+    return {algorithm.card.name: algorithm for algorithm in found}
+
+
+def check(output: Output, form: Form) -> Output:
+    """Raise if a result did not fit."""
+    if output.misfit is not None and output.misfit[0]:
+        raise IntegerOverflow(f"{form.name}: the exact result of a window does not fit into 64 bits")
+    return output
+
+
+def _any_module(job: Job) -> Module:
+    return generate(blocks.slide_by_one, job.form, masked=job.masked, known_rows=not job.masked)
+
+
+def _known(job: Job) -> list[int]:
+    """The number of rows per window, for forms that ask for it where it is known."""
+    return [job.size] if job.form.counted and not job.masked else []
+
+
+def aligned(count: int, machine: str, shift: int = 0) -> Array:
+    """Memory that starts at a cache line, ``shift`` lines behind a page, so that buffers do not fall on top of each other."""
+    kind = dtype(machine)
+    raw = np.zeros(count * kind.itemsize + 4096 + LINE * shift, np.uint8)
+    start = -raw.__array_interface__["data"][0] % 4096 + LINE * shift
+    start -= 4096 if start >= 4096 + LINE * shift else 0
+    return raw[start : start + count * kind.itemsize].view(kind)
+
+
+def _run_lanes(job: Job, out: Array | None) -> Output:
+    fast_module, slow_module = slide_modules("lanes", job.form, job.masked)
+    fast, slow = compiled(fast_module), compiled(slow_module)
+    output = make_output(job.form, fast_module, job.windows, out)
+    width = fast_module.lanes
+    places, kept = lanes.memory_places(job.size, width, lane_sizes(job.form))
+
+    def work(begin: int, end: int) -> None:
+        memory = [aligned(count, m, 5 * (b + 1)) for b, count in enumerate(places) for m in fast_module.state]
+        results = [aligned(kept, m, 3) for m in job.form.outputs]
+        results += [np.zeros(kept, np.uint8)] if output.defined is not None else []
+        results += [np.zeros(1, np.uint8)] if output.misfit is not None else []
+        done = fast(
+            *job.rows, job.count, begin, end, job.size, *memory, *results, *_known(job), *output.arguments(), *_known(job)
+        )
+        if output.misfit is not None and results[-1][0]:
+            output.misfit[0] = 1
+        if done < end:
+            scratch = [np.empty(job.size, dtype(m)) for m in slow_module.state]
+            slow(*job.rows, done, end, job.size, *scratch, *output.arguments(), *_known(job))
+
+    threads.each(work, threads.shares(0, job.windows, multiple=LINE))
+    return check(output, job.form)
+
+
+def _run_blocks(name: str, job: Job, out: Array | None) -> Output:
+    if job.every == 1:
+        (module,) = slide_modules(name, job.form, job.masked)
+    else:
+        module = generate(blocks.slide, job.form, masked=job.masked, known_rows=not job.masked)
+    kernel = compiled(module)
+    output = make_output(job.form, module, job.windows, out)
+
+    def work(begin: int, end: int) -> None:
+        step = [] if job.every == 1 else [job.every]
+        places = job.size if job.every == 1 else (job.size - 1) // job.every + 1
+        scratch = [] if name == "running" else [np.empty(places, dtype(m)) for m in module.state]
+        kernel(*job.rows, begin, end, job.size, *step, *scratch, *output.arguments(), *_known(job))
+
+    threads.each(work, _shares(job))
+    return check(output, job.form)
+
+
+def _shares(job: Job) -> list[tuple[int, int]]:
+    """Parts of the windows for each thread; a part that is short against the windows would mostly repeat work."""
+    parts = threads.shares(0, job.windows, rows_each=job.every)
+    return parts if (job.windows // max(1, len(parts))) * job.every >= 2 * job.size else [(0, job.windows)]
+
+
+def reduce_module(form: Form, masked: bool, vector: bool) -> Module:
+    """The kernel for windows that do not overlap."""
+    function = reduce.windows_in_lanes if vector else reduce.windows
+    width = vector_width(form) if vector else 0
+    return generate(function, form, masked=masked, lanes=width, known_rows=not masked)
+
+
+def _run_reduce(job: Job, out: Array | None) -> Output:
+    vector = job.form.commutative and vector_reason(job.form) is None and job.size >= 2 * vector_width(job.form)
+    module = reduce_module(job.form, job.masked, vector)
+    kernel = compiled(module)
+    output = make_output(job.form, module, job.windows, out)
+
+    def work(begin: int, end: int) -> None:
+        # Vector kernels look up to a vector past the rows of a window; the last window must not.
+        kernel(*job.rows, begin, end, job.size, job.every, *output.arguments(), *_known(job))
+
+    threads.each(work, threads.shares(0, job.windows, rows_each=job.size, multiple=16))
+    return check(output, job.form)
+
+
+def slices_modules(form: Form, masked: bool, size: int, every: int, vector: bool) -> tuple[Module, Module]:
+    """Rows to slices, and windows over slices."""
+    width = vector_width(form)
+    first = generate(reduce.slices_in_lanes, form, masked=masked, lanes=width, known_rows=not masked)
+    if vector:
+        second = generate(
+            lanes.slide,
+            form,
+            masked=masked,
+            lanes=width,
+            buffers=BUFFERS_OF_LANES,
+            known_rows=not masked,
+            partials=True,
+            constants=_tuned(form, width),
+        )
+    else:
+        second = generate(blocks.slide_by_one, form, masked=masked, known_rows=not masked, partials=True)
+    return first, second
+
+
+def _run_slices(job: Job, out: Array | None) -> Output:
+    """Slices of ``every`` rows, then windows of ``size / every`` slices."""
+    assert job.size % job.every == 0
+    first_module, second_module = slices_modules(job.form, job.masked, job.size, job.every, vector=False)
+    first, second = compiled(first_module), compiled(second_module)
+    output = make_output(job.form, second_module, job.windows, out)
+    per_window = job.size // job.every
+    count = job.windows + per_window - 1
+    state = [np.empty(count, dtype(m)) for m in first_module.state]
+
+    def slice_up(begin: int, end: int) -> None:
+        first(*job.rows, begin, end, job.every, *state)
+
+    def assemble(begin: int, end: int) -> None:
+        scratch = [np.empty(per_window, dtype(m)) for m in second_module.state]
+        second(*state, begin, end, per_window, *scratch, *output.arguments(), *_known(job))
+
+    threads.each(slice_up, threads.shares(0, count, rows_each=job.every, multiple=16))
+    threads.each(assemble, threads.shares(0, job.windows))
+    return check(output, job.form)
+
+
+def _run_window_algorithm(algorithm: type[WindowAlgorithm], job: Job, out: Array | None) -> Output:
+    """The bulk form of a published algorithm: its own functions over the whole array, one thread."""
+    algorithm.check_lawful(job.form)
+    module = algorithm.module(driver.roll, job.form, masked=job.masked, known_rows=not job.masked)
+    kernel: Kernel = compiled(module)
+    output = make_output(job.form, module, job.windows, out)
+    memory = algorithm.memory(module, 1 << max(4, job.size - 1).bit_length())
+    algorithm.prepare(memory, job.form)
+    kernel(*job.rows, 0, job.windows, job.size, job.every, *memory, *output.arguments(), *_known(job))
+    return check(output, job.form)
+
+
+Runner = Callable[[Job, Array | None], Output]

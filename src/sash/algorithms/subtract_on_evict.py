@@ -1,0 +1,82 @@
+"""Subtract on evict: a running result, from which what leaves is taken away again.
+
+Where ``combine`` has an exact inverse, leaving is one subtraction. For min and max it is nothing at all unless the extreme
+itself leaves, and then a scan of the window (Hammer Slide, sections 2.2 and 3.2(3)).
+"""
+
+from __future__ import annotations
+
+from sash.algebra import Form, Function, Partial
+from sash.algorithms.base import BACK, FRONT, MASK, Card, WindowAlgorithm
+from sash.kernels.vocabulary import Index, Memory, combine, identity, invert, load, same, store
+
+RUNNING = 0
+
+
+def insert(w: Index, M: Memory, s: Partial) -> None:
+    if w[FRONT] == w[BACK]:
+        store(M[1], RUNNING, s)
+    else:
+        store(M[1], RUNNING, combine(load(M[1], RUNNING), s))
+    store(M[0], w[BACK] & w[MASK], s)
+    w[BACK] += 1
+
+
+def evict_by_inverse(w: Index, M: Memory) -> None:
+    store(M[1], RUNNING, invert(load(M[1], RUNNING), load(M[0], w[FRONT] & w[MASK])))
+    w[FRONT] += 1
+
+
+def evict_by_rescan(w: Index, M: Memory) -> None:
+    leaving = load(M[0], w[FRONT] & w[MASK])
+    w[FRONT] += 1
+    if same(leaving, load(M[1], RUNNING)) and w[FRONT] < w[BACK]:
+        store(M[1], RUNNING, scan(w, M))
+
+
+def scan(w: Index, M: Memory) -> Partial:
+    """The window from scratch, in four independent chains that the processor can run side by side."""
+    first, last = w[FRONT], w[BACK]
+    quarter = (last - first) // 4
+    a, b, c, d = identity(), identity(), identity(), identity()
+    for k in range(first, first + quarter):
+        a = combine(a, load(M[0], k & w[MASK]))
+        b = combine(b, load(M[0], (k + quarter) & w[MASK]))
+        c = combine(c, load(M[0], (k + 2 * quarter) & w[MASK]))
+        d = combine(d, load(M[0], (k + 3 * quarter) & w[MASK]))
+    for k in range(first + 4 * quarter, last):
+        d = combine(d, load(M[0], k & w[MASK]))
+    return combine(combine(a, b), combine(c, d))
+
+
+def query(w: Index, M: Memory) -> Partial:
+    return load(M[1], RUNNING)
+
+
+class SubtractOnEvict(WindowAlgorithm):
+    """Keeps a running result and takes away what leaves.
+
+    >>> w = SubtractOnEvict("sum")
+    >>> for v in (3, 9, 2): w.insert(v)
+    >>> w.evict(); w.query()
+    11
+    """
+
+    card = Card(
+        name="subtract_on_evict",
+        title="Subtract on evict",
+        idea="Keep one running result. A row that leaves is subtracted; for min and max the window is scanned again, "
+        "but only when the extreme itself leaves.",
+        insert="O(1)",
+        evict="O(1); O(n) when the extreme leaves",
+        query="O(1)",
+        space="n + 1 partials",
+        paper="Hammer Slide, sections 2.2 and 3.2(3)",
+        needs=("invertible", "selective and commutative"),
+    )
+    functions = (insert, evict_by_inverse, query)
+    buffers = ("ring", "one")
+
+    @classmethod
+    def functions_for(cls, form: Form) -> tuple[Function, Function, Function]:
+        return (insert, evict_by_inverse if form.invertible else evict_by_rescan, query)

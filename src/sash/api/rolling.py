@@ -1,0 +1,344 @@
+"""``sash.rolling``: one array in, one array out, an aggregate over every complete window of rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash import columns
+from sash.aggregates.max_by import MaxBy
+from sash.aggregates.min_by import MinBy
+from sash.aggregates.percentile import Percentile
+from sash.algebra import Aggregate, Form
+from sash.algorithms import distinct, ranks
+from sash.algorithms.binding import form_of
+from sash.algorithms.rolling import Job, Output, run, slide_modules
+from sash.algorithms.two_stacks import TwoStacks
+from sash.columns import Array, Column
+from sash.errors import InvalidArgument, InvalidType, InvalidWindow, UnlawfulAlgorithm
+from sash.functions.call import resolve
+from sash.functions.udaf import UserAggregate
+from sash.kernels.compiler import is_at_hand
+from sash.kernels.generate import vector_reason
+from sash.plan.choose import FEWEST_ROWS_FOR_LANES, Choice, Shape, choose, choose_holistic, forced
+from sash.plan.ledger import LEDGER
+from sash.types import is_ranked
+
+
+@dataclass(frozen=True)
+class Request:
+    """What :func:`rolling` was asked for, checked."""
+
+    values: pa.Array | Array
+    type: pa.DataType
+    aggregate: Aggregate
+    size: int
+    every: int
+    algorithm: str
+
+    @property
+    def windows(self) -> int:
+        return max(0, (len(self.values) - self.size) // self.every + 1)
+
+
+def rolling(
+    values: Any,
+    size: int,
+    every: int = 1,
+    agg: Any = "min",
+    algorithm: str = "auto",
+    device: str = "auto",
+    out: npt.NDArray[Any] | None = None,
+) -> Any:
+    """The aggregate of every complete window of ``size`` rows that starts ``every`` rows after the one before.
+
+    ``values`` is a NumPy array (the result is one too), or an Arrow array, a pandas or polars series or a list (the result is
+    an Arrow array; nulls are skipped, or kept where the aggregate keeps them). ``agg`` is a name in :mod:`sash.functions`, one of
+    those functions without a column (``S.percentile(q=0.95)``), or a user's own aggregate. ``max_by`` and ``min_by`` give the
+    position of the first extreme. ``algorithm`` forces an algorithm; ``out`` is a NumPy array that takes the result.
+
+    >>> import numpy as np, sash
+    >>> sash.rolling(np.array([5, 3, 8, 1, 9]), 3, agg="max")
+    array([8, 8, 9])
+    >>> sash.rolling([1, None, None, 4], 2, agg="sum").to_pylist()
+    [1, None, 4]
+    """
+    request = checked(values, size, every, agg, algorithm, device)
+    aggregate = request.aggregate
+    if out is not None:
+        _check_out(out, request)
+    if aggregate.kind != "fields":
+        result = _holistic(request, out)
+    else:
+        result = _fields(request, out)
+    return result
+
+
+def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> Request:
+    """The arguments of :func:`rolling`, or an error that says what is wrong with them."""
+    for name, value in (("size", size), ("every", every)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer):
+            raise InvalidWindow(f"{name} must be an integer, not {value!r}")
+        if value < 1:
+            raise InvalidWindow(f"{name} must be at least 1, not {value}")
+    call = resolve(agg)
+    if call.inputs or call.condition:
+        raise InvalidArgument(f"agg of rolling has no columns and no condition; write {call.aggregate.label}() without them")
+    if device not in ("auto", "cpu"):
+        raise InvalidArgument(f"device must be 'auto' or 'cpu', not {device!r}")
+    if not isinstance(algorithm, str):
+        raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
+    column = columns.from_anything(values)
+    t = columns.type_of(column)
+    request = Request(column, t, call.aggregate, int(size), int(every), algorithm)
+    result_type(request)
+    if algorithm != "auto" and call.aggregate.kind != "fields":
+        raise UnlawfulAlgorithm(
+            f"algorithm={algorithm!r}: {call.aggregate.label} keeps {call.aggregate.kind} and has one algorithm of its own"
+        )
+    return request
+
+
+def result_type(request: Request) -> pa.DataType:
+    """The logical type of the result."""
+    aggregate, t = request.aggregate, request.type
+    if isinstance(aggregate, MaxBy | MinBy):
+        aggregate.returns(pa.int64(), t)
+        return pa.int64()
+    if isinstance(aggregate, UserAggregate):
+        if aggregate.inputs != 1:
+            raise InvalidArgument(f"rolling has one column, the lift of {aggregate.label} takes {aggregate.inputs}")
+        (machine,) = form_of(aggregate, t).outputs
+        return pa.bool_() if machine == "bool" else pa.from_numpy_dtype(machine)
+    return aggregate.returns(t)
+
+
+def _check_out(out: Any, request: Request) -> None:
+    if not isinstance(request.values, np.ndarray):
+        raise InvalidArgument("out is for NumPy input; Arrow results are made anew")
+    logical = result_type(request)
+    if pa.types.is_nested(logical):
+        raise InvalidArgument(f"out cannot take a result of type {logical}")
+    wanted = np.dtype(logical.to_pandas_dtype())
+    if not isinstance(out, np.ndarray) or out.dtype != wanted or out.shape != (request.windows,):
+        given = f"{out.dtype}{list(out.shape)}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InvalidArgument(f"out must be a NumPy array {wanted}[{request.windows}], not {given}")
+    if not out.flags.c_contiguous or not out.flags.writeable:
+        raise InvalidArgument("out must be contiguous and writable")
+    if np.may_share_memory(out, request.values):
+        raise InvalidArgument("out must not share memory with values")
+
+
+# Aggregates of flat fields.
+
+
+def prepare(request: Request) -> tuple[Form, Column, Job]:
+    """The form, the crossed column and the job of a request."""
+    aggregate, t = request.aggregate, request.type
+    column = columns.crossed(request.values, aggregate.reads)
+    has_nulls = column.valid is not None
+    keeps = bool(aggregate.kept_inputs) and has_nulls and not isinstance(aggregate, MaxBy | MinBy)
+    if isinstance(aggregate, MaxBy | MinBy):
+        form = aggregate.positions(t)
+    elif aggregate.arity == 0:
+        form = aggregate.form()
+    else:
+        form = form_of(aggregate, t, nullable=(keeps,), rows=request.size)
+    rows: list[Array] = list(column.parts) if aggregate.arity else []
+    if keeps:
+        assert column.valid is not None
+        rows.append(column.valid)
+    masked = has_nulls and not keeps
+    if masked:
+        assert column.valid is not None
+        rows.append(column.valid)
+    return form, column, Job(form, rows, len(column), request.size, request.every, masked)
+
+
+def decide(request: Request, form: Form, job: Job, *, count: bool) -> Choice:
+    """The algorithm for a job; with ``count`` the rows are put into the ledger."""
+    lanes = "not yet"
+    title = f"{form.name}({', '.join(form.inputs)})"
+    large = job.every == 1 and job.count >= FEWEST_ROWS_FOR_LANES and job.count >= 4 * job.size
+    if large and vector_reason(form) is None:
+        if is_at_hand(slide_modules("lanes", form, job.masked)[0]):
+            lanes = "at hand"
+        elif count and LEDGER.add(title, job.count):
+            lanes = "would pay"
+    shape = Shape(job.count, job.size, job.every, job.masked, lanes)  # type: ignore[arg-type]
+    return choose(form, shape) if request.algorithm == "auto" else forced(request.algorithm, form, shape)
+
+
+def _fields(request: Request, out: Array | None) -> Any:
+    form, column, job = prepare(request)
+    choice = decide(request, form, job, count=True)
+    target = out.view(np.uint8) if out is not None and out.dtype == bool else out
+    output = run(choice.algorithm, job, target)
+    known = _known_rows(request, column, output)
+    if isinstance(request.values, np.ndarray):
+        return out if out is not None and known is None else _as_numpy(request, form, output, known, out)
+    return _as_arrow(request, form, column, output, known)
+
+
+def _known_rows(request: Request, column: Column, output: Output) -> Array | None:
+    """Which results are not null: their window held something, and ``lower`` gave a value."""
+    known = output.defined
+    aggregate = request.aggregate
+    if column.valid is None or aggregate.counts_rows or aggregate.kept_inputs == (0,) and aggregate.arity == 1:
+        return known
+    held = windows_with_rows(column.valid, len(column), request)
+    if held is None:
+        return known
+    return held if known is None else known & held
+
+
+def windows_with_rows(valid: Array, count: int, request: Request) -> Array | None:
+    """Which windows hold a row that is not null; None if all do."""
+    present = np.unpackbits(valid, bitorder="little")[:count]
+    gaps = np.flatnonzero(present)
+    edges = np.concatenate([[-1], gaps, [count]])
+    if int(np.diff(edges).max()) - 1 < request.size:
+        return None
+    totals = np.concatenate([[0], np.cumsum(present, dtype=np.int64)])
+    starts = np.arange(request.windows) * request.every
+    return (totals[starts + request.size] > totals[starts]).astype(np.uint8)
+
+
+def _as_numpy(request: Request, form: Form, output: Output, known: Array | None, out: Array | None) -> Array:
+    logical = result_type(request)
+    if pa.types.is_struct(logical):
+        names = [f.name for f in logical]
+        record = np.empty(request.windows, dtype=[(n, request.values.dtype) for n in names])
+        for name, values in zip(names, output.values, strict=True):
+            record[name] = values.astype(request.values.dtype)
+        return record
+    values = output.values[0]
+    wanted = np.dtype(logical.to_pandas_dtype())
+    result = values.view(bool) if wanted == bool else values.astype(wanted, copy=False)
+    if known is not None and not known.all():
+        result[known == 0] = np.nan
+    return result
+
+
+def _as_arrow(request: Request, form: Form, column: Column, output: Output, known: Array | None) -> pa.Array:
+    raw = [columns.to_arrow(v, m, known) for v, m in zip(output.values, form.outputs, strict=True)]
+    logical = result_type(request)
+    if column.ranked is not None and logical == request.type:
+        return column.ranked.take(raw[0])
+    if column.ranked is not None and pa.types.is_struct(logical):
+        return pa.StructArray.from_arrays([column.ranked.take(r) for r in raw], fields=list(logical))
+    if isinstance(request.aggregate, MaxBy | MinBy | UserAggregate):
+        return raw[0]
+    return request.aggregate.lower_logical(raw, request.type)
+
+
+# Aggregates whose partials have no fixed size.
+
+
+def _holistic(request: Request, out: Array | None) -> Any:
+    choice = choose_holistic(request.aggregate)
+    if choice.algorithm == "ranks":
+        return _quantiles(request, out)
+    values = pa.array(request.values) if isinstance(request.values, np.ndarray) else request.values
+    if choice.algorithm == "distinct":
+        result = _distinct(request, values)
+    elif choice.algorithm == "gather":
+        result = _gathered(request, values)
+    else:
+        result = _merged(request, values)
+    if not isinstance(request.values, np.ndarray):
+        return result
+    if out is not None:
+        out[:] = result.to_numpy()
+        return out
+    if pa.types.is_list(result.type) or pa.types.is_large_list(result.type):
+        return _lists_as_numpy(request, result)
+    return result.to_numpy(zero_copy_only=False)
+
+
+def _quantiles(request: Request, out: Array | None) -> Any:
+    assert isinstance(request.aggregate, Percentile)
+    column = columns.crossed(request.values, "double")
+    results, known = ranks.roll(
+        column.parts[0], column.valid, request.aggregate.q, request.size, request.every, request.windows, out
+    )
+    if isinstance(request.values, np.ndarray):
+        return results
+    return pa.array(results, mask=known == 0)
+
+
+def _distinct(request: Request, values: pa.Array) -> pa.Array:
+    if request.aggregate.name == "count_distinct":
+        return pa.array(distinct.roll_counts(values, request.size, request.every, request.windows))
+    offsets, places = distinct.roll_places(values, request.size, request.every, request.windows)
+    return _list_array(offsets, values.take(pa.array(places)))
+
+
+def _gathered(request: Request, values: pa.Array) -> pa.Array:
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    totals = np.concatenate([[0], np.cumsum(present, dtype=np.int64)])
+    starts = np.arange(request.windows, dtype=np.int64) * request.every
+    first, last = totals[starts], totals[starts + request.size]
+    offsets = np.concatenate([[0], np.cumsum(last - first)])
+    places = np.arange(offsets[-1]) - np.repeat(offsets[:-1] - first, last - first)
+    lists = _list_array(offsets, values.drop_null().take(pa.array(places)))
+    if request.aggregate.name == "collect_list":
+        return lists
+    joined = pc.binary_join(lists, getattr(request.aggregate, "separator", ""))
+    return pc.if_else(pa.array(last > first), joined, None).cast(pa.string())
+
+
+def _list_array(offsets: Array, values: pa.Array) -> pa.Array:
+    if offsets[-1] < np.iinfo(np.int32).max:
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
+
+
+def _lists_as_numpy(request: Request, lists: pa.Array) -> Array:
+    flat = lists.values.to_numpy(zero_copy_only=False)
+    if request.aggregate.name == "collect_list" and lists.values.null_count == 0:
+        return flat.reshape(request.windows, request.size)
+    result = np.empty(len(lists), object)
+    bounds = lists.offsets.to_numpy()
+    for k in range(len(lists)):
+        result[k] = flat[bounds[k] : bounds[k + 1]]
+    return result
+
+
+def _merged(request: Request, values: pa.Array) -> pa.Array:
+    """Sketches: two stacks of Python objects."""
+    logical = result_type(request)
+    window = TwoStacks(request.aggregate, capacity=min(request.size, 1 << 20))
+    items = values.to_pylist()
+    results: list[Any] = []
+    row = oldest = 0
+    for j in range(request.windows):
+        start = j * request.every
+        while oldest < start and oldest < row:
+            window.evict()
+            oldest += 1
+        oldest = row = max(row, start) if row < start else row
+        oldest = max(oldest - len(window), start)
+        while row < start + request.size:
+            window.insert(items[row])
+            row += 1
+        results.append(window.query())
+    if pa.types.is_integer(logical):
+        results = [None if r is None else math.floor(r) for r in results]
+    return pa.array(results, logical)
+
+
+def explain_rolling(
+    values: Any, size: int, every: int = 1, agg: Any = "min", algorithm: str = "auto", device: str = "auto"
+) -> Any:
+    """The plan of a :func:`rolling` call; see :func:`sash.explain`."""
+    request = checked(values, size, every, agg, algorithm, device)
+    if is_ranked(request.type) and request.aggregate.kind == "fields" and request.aggregate.reads == "double":
+        raise InvalidType(f"{request.aggregate.label} does not take {request.type}")
+    return request

@@ -1,0 +1,205 @@
+"""The only crossing between Arrow and NumPy.
+
+A :class:`Column` is what kernels read: contiguous arrays of machine types, and a bitmap of the rows that are not null. Types
+without a machine type cross as an aggregate reads them: by their rank, by limbs of their digits, or as doubles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.algebra import Reading
+from sash.errors import InvalidType
+from sash.types import dtype, is_orderable, is_ranked, machine_type
+
+Array = npt.NDArray[Any]
+
+WORD = 64
+"""Bitmaps are padded by this many bits, because vector kernels read them a word at a time."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """Rows as kernels read them."""
+
+    parts: tuple[Array, ...]
+    valid: Array | None
+    type: pa.DataType
+    ranked: pa.Array | None = None
+    """The distinct values in order, where ``parts`` holds their ranks."""
+
+    def __len__(self) -> int:
+        return len(self.parts[0])
+
+
+def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
+    """What a user may give as one column: a NumPy array comes back as it is, everything else as an Arrow array."""
+    if isinstance(values, np.ndarray):
+        return _from_numpy(values, argument)
+    if isinstance(values, pa.ChunkedArray):
+        return _flat(values)
+    if isinstance(values, pa.Array):
+        return _decoded(values)
+    if type(values).__module__.partition(".")[0] == "pandas":
+        if getattr(values, "ndim", 1) != 1:
+            raise InvalidType(f"{argument} must have one dimension, not {values.ndim}; pick a column")
+        if values.dtype == object and not all(isinstance(v, str) or v is None or v != v for v in values.head(100)):
+            raise InvalidType(f"{argument} holds Python objects; give it a type first, e.g. .astype('float64')")
+        return _flat(pa.array(values, from_pandas=True))
+    if hasattr(values, "__arrow_c_stream__"):
+        try:
+            return _flat(pa.chunked_array(values))
+        except (pa.ArrowInvalid, TypeError) as error:
+            raise InvalidType(f"{argument} must be one column: {error}") from error
+    if hasattr(values, "__arrow_c_array__"):
+        return _decoded(pa.array(values))
+    if isinstance(values, list | tuple):
+        try:
+            return pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+            raise InvalidType(f"{argument} must hold values of one type: {error}") from error
+    raise InvalidType(
+        f"{argument} must be a NumPy or Arrow array, a pandas or polars series or a list, not {type(values).__name__}"
+    )
+
+
+def _from_numpy(values: Array, argument: str) -> pa.Array | Array:
+    if values.ndim != 1:
+        raise InvalidType(f"{argument} must have one dimension, not {values.ndim}")
+    if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
+        return values
+    if values.dtype.kind in "mMUS":
+        return _decoded(pa.array(values))
+    hint = (
+        "give it a type first, e.g. .astype(float)"
+        if values.dtype == object
+        else "numbers, booleans, times and strings are supported"
+    )
+    raise InvalidType(f"{argument} has the NumPy type {values.dtype}; {hint}")
+
+
+def _flat(values: pa.ChunkedArray | pa.Array) -> pa.Array:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.chunk(0) if values.num_chunks == 1 else values.combine_chunks()
+        if isinstance(values, pa.ChunkedArray):  # combine_chunks keeps chunks that are too long for one array
+            raise InvalidType("the column is too long for one Arrow array")
+    return _decoded(values)
+
+
+def _decoded(values: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if pa.types.is_null(values.type):
+        values = values.cast(pa.float64())
+    if pa.types.is_string_view(values.type):
+        return values.cast(pa.string())
+    if pa.types.is_binary_view(values.type):
+        return values.cast(pa.binary())
+    return values
+
+
+def type_of(values: pa.Array | Array) -> pa.DataType:
+    """The logical type of a column."""
+    return pa.from_numpy_dtype(values.dtype) if isinstance(values, np.ndarray) else values.type
+
+
+def crossed(values: pa.Array | Array, reading: Reading) -> Column:
+    """A column as kernels read it."""
+    if isinstance(values, np.ndarray):
+        t = pa.from_numpy_dtype(values.dtype)
+        machine = machine_type(t)
+        assert machine is not None
+        if values.dtype.kind == "b":
+            return Column((np.ascontiguousarray(values).view(np.uint8),), None, t)
+        return Column((np.ascontiguousarray(values, dtype=dtype(machine)),), None, t)
+    t = values.type
+    if not is_orderable(t):
+        raise InvalidType(f"a column of type {t} cannot be aggregated here")
+    valid = bitmap(values)
+    if pa.types.is_decimal(t) and reading == "double":
+        return Column((_numbers(values.cast(pa.float64())),), valid, t)
+    if pa.types.is_decimal(t) and t.bit_width != 128:
+        values = values.cast(pa.decimal128(min(38, t.precision), t.scale))
+    if pa.types.is_decimal(t) and reading == "limbs" and machine_type(t) is None:
+        return Column(tuple(_limbs(values)), valid, t)
+    if is_ranked(t):
+        ranks, ordered = _ranks(values)
+        return Column((ranks,), valid, t, ordered)
+    return Column((_numbers(values),), valid, t)
+
+
+def bitmap(values: pa.Array) -> Array | None:
+    """The rows that are not null, from bit 0 on, padded; None if all are."""
+    if values.null_count == 0:
+        return None
+    count = len(values)
+    padded = np.zeros((count + 7) // 8 + WORD // 8, np.uint8)
+    buffer = values.buffers()[0]
+    if values.offset % 8 == 0:
+        start = values.offset // 8
+        used = np.frombuffer(buffer, np.uint8)[start : start + (count + 7) // 8]
+        padded[: len(used)] = used
+        if count % 8:
+            padded[count // 8] &= (1 << count % 8) - 1
+        return padded
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[values.offset : values.offset + count]
+    packed = np.packbits(bits, bitorder="little")
+    padded[: len(packed)] = packed
+    return padded
+
+
+def _numbers(values: pa.Array) -> Array:
+    """The values of a type that has a machine type; what stands for a null is anything."""
+    t = values.type
+    if pa.types.is_boolean(t):
+        bits = np.frombuffer(values.buffers()[1], np.uint8)
+        return np.unpackbits(bits, bitorder="little")[values.offset : values.offset + len(values)].copy()
+    if pa.types.is_float16(t):
+        values, t = values.cast(pa.float32()), pa.float32()
+    if pa.types.is_decimal(t):
+        return np.ascontiguousarray(_halves(values)[:, 0])
+    if len(values) == 0:
+        return np.empty(0, dtype(machine_type(t) or "int64"))
+    numbers = np.frombuffer(values.buffers()[1], dtype(machine_type(t) or "int64"))
+    return numbers[values.offset : values.offset + len(values)]
+
+
+def _halves(values: pa.Array) -> Array:
+    """128-bit decimals as rows of a low and a high half."""
+    if len(values) == 0:
+        return np.empty((0, 2), np.int64)
+    return np.frombuffer(values.buffers()[1], np.int64).reshape(-1, 2)[values.offset : values.offset + len(values)]
+
+
+def _limbs(values: pa.Array) -> list[Array]:
+    """128-bit decimals as three limbs of 62 bits, the highest first and signed."""
+    halves = _halves(values)
+    low, high = halves[:, 0].view(np.uint64), halves[:, 1]
+    mask = np.uint64((1 << 62) - 1)
+    middle = ((low >> np.uint64(62)) | (high.view(np.uint64) << np.uint64(2))) & mask
+    return [np.ascontiguousarray(limb) for limb in (high >> 60, middle.view(np.int64), (low & mask).view(np.int64))]
+
+
+def _ranks(values: pa.Array) -> tuple[Array, pa.Array]:
+    """Values of an ordered type as their ranks among the distinct ones."""
+    encoded = values.dictionary_encode()
+    order = pc.sort_indices(encoded.dictionary)
+    rank_of_code = np.empty(len(order), np.int64)
+    rank_of_code[order.to_numpy()] = np.arange(len(order))
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    ranks = rank_of_code[codes] if len(order) else np.zeros(len(values), np.int64)
+    return np.ascontiguousarray(ranks), encoded.dictionary.take(order)
+
+
+def to_arrow(values: Array, machine: str, known: Array | None) -> pa.Array:
+    """A kernel's output column as Arrow; rows where ``known`` is 0 are null."""
+    mask = None if known is None else known == 0
+    if machine == "bool":
+        return pa.array(values.astype(bool), mask=mask)
+    return pa.array(values, mask=mask)

@@ -1,0 +1,62 @@
+"""Every error that Sash raises on purpose.
+
+Each is a :class:`SashError` and also the builtin that a Python user would catch. Messages name the
+argument, what was given, and what would be right.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SashError(Exception):
+    """The root of all errors raised by Sash."""
+
+
+class InvalidArgument(SashError, ValueError):
+    """An argument has a value that cannot work."""
+
+
+class InvalidWindow(SashError, ValueError):
+    """A window's size, slide or other measure cannot work."""
+
+
+class InvalidType(SashError, TypeError):
+    """An argument or a column has a type that is not supported here."""
+
+
+class UnknownName(SashError, LookupError):
+    """A name (of an aggregate, an algorithm, a column) that does not exist."""
+
+
+class UnlawfulAlgorithm(SashError, ValueError):
+    """An algorithm was forced on an aggregate that lacks a law which the algorithm needs."""
+
+
+class BrokenLaw(SashError, ValueError):
+    """An aggregate does not keep a law that it claims."""
+
+
+class UncompilableFunction(SashError, TypeError):
+    """A user's function uses something that cannot be compiled."""
+
+
+class EmptyWindow(SashError, IndexError):
+    """Something was taken from a window that holds nothing."""
+
+
+class IntegerOverflow(SashError, OverflowError):
+    """The exact result of a window does not fit into its type."""
+
+
+def unknown(kind: str, given: object, known: Iterable[str]) -> UnknownName:
+    """An :class:`UnknownName` that suggests the nearest known name.
+
+    >>> print(unknown("aggregate", "mni", ["min", "max"]))
+    unknown aggregate 'mni': did you mean 'min'? Known: max, min
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return UnknownName(f"unknown {kind} {given!r}{hint} Known: {', '.join(names)}")

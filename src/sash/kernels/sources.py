@@ -1,0 +1,351 @@
+"""Reads a Python function and gives its text back in the shapes that the generator inlines.
+
+An aggregate's functions are plain Python. A kernel needs them as text that stands on its own: constants folded in, helper
+functions brought along, ``None`` results split off, and, for vector registers, every choice between two values written as
+``where(condition, a, b)``, so that all lanes take the same path.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import math
+import textwrap
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sash.algebra import PRIMITIVES
+from sash.errors import UncompilableFunction
+
+MODULES = {"math", "numpy"}
+LANE_CALLS = {"abs", "min", "max", "float", "bool"}
+LANE_MATH = {"sqrt", "fabs", "floor", "ceil"}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function's definition as a syntax tree that mentions nothing outside but builtins, modules and helpers."""
+
+    definition: ast.FunctionDef
+    helpers: tuple[Source, ...] = ()
+    modules: tuple[tuple[str, str], ...] = ()
+    origin: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def text(self) -> str:
+        return ast.unparse(self.definition)
+
+    def all_helpers(self) -> Iterator[Source]:
+        for helper in self.helpers:
+            yield from helper.all_helpers()
+            yield helper
+
+
+class NotBranchFree(Exception):
+    """Why a function has no branch-free form."""
+
+
+def read(
+    function: Callable[..., Any],
+    name: str,
+    constants: dict[str, Any] | None = None,
+    words: frozenset[str] | None = None,
+) -> Source:
+    """The source of ``function`` as a definition called ``name``.
+
+    ``constants`` overrides outside names. ``words`` are names that mean something in the generated module and stay as they
+    are; where they are given, ``function`` is an algorithm's, and its helpers keep their names too.
+    """
+    origin = f"{getattr(function, '__qualname__', name)}"
+    code = getattr(function, "__code__", None)
+    if code is None:
+        raise UncompilableFunction(f"{origin} is not a Python function: write it as `def {name}(...): ...`")
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+        tree = ast.parse(text)
+    except (OSError, SyntaxError) as error:
+        raise UncompilableFunction(
+            f"the source of {origin} cannot be read ({error}); define it in a file or a notebook cell, with `def`"
+        ) from error
+    definition = tree.body[0]
+    if not isinstance(definition, ast.FunctionDef):
+        raise UncompilableFunction(f"{origin} (line {code.co_firstlineno}) must be defined with `def`, not as a lambda")
+    return _Reader(function, origin, constants or {}, words).source(definition, name)
+
+
+class _Reader(ast.NodeTransformer):
+    """Folds outside names into a definition."""
+
+    def __init__(
+        self, function: Callable[..., Any], origin: str, constants: dict[str, Any], words: frozenset[str] | None
+    ) -> None:
+        self.function, self.origin, self.constants, self.words = function, origin, constants, words
+        self.first_line = function.__code__.co_firstlineno
+        self.helpers: list[Source] = []
+        self.modules: dict[str, str] = {}
+        closure = inspect.getclosurevars(function)
+        self.outside: dict[str, Any] = {**closure.globals, **closure.nonlocals}
+
+    def source(self, definition: ast.FunctionDef, name: str) -> Source:
+        self.local = {arg.arg for arg in definition.args.args}
+        self.local |= {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        plain = ast.FunctionDef(
+            name=name,
+            args=ast.arguments(
+                posonlyargs=[],
+                args=[ast.arg(arg=arg.arg) for arg in definition.args.args],
+                kwonlyargs=[],
+                kw_defaults=[],
+                defaults=[],
+            ),
+            body=[self.visit(statement) for statement in _without_docstring(definition.body)],
+            decorator_list=[],
+            type_params=[],
+        )
+        ast.fix_missing_locations(plain)
+        return Source(plain, tuple(self.helpers), tuple(self.modules.items()), self.origin)
+
+    def fail(self, node: ast.AST, reason: str) -> UncompilableFunction:
+        line = self.first_line + getattr(node, "lineno", 1) - 1
+        return UncompilableFunction(f"{self.origin}, line {line}: {reason}")
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if node.value is None:
+            raise self.fail(node, "a declaration without a value")
+        return ast.Assign(targets=[node.target], value=self.visit(node.value))
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if node.id in self.local:
+            return node
+        if self.words and node.id in self.words:
+            return node
+        if node.id in self.constants:
+            return _constant(self.constants[node.id])
+        if node.id in self.outside:
+            value = self.outside[node.id]
+            if isinstance(value, bool | int | float):
+                return _constant(value)
+            if isinstance(value, types.ModuleType):
+                if value.__name__ not in MODULES:
+                    raise self.fail(node, f"module {value.__name__} cannot be used here; math and numpy can")
+                self.modules[node.id] = value.__name__
+                return node
+            if isinstance(value, types.FunctionType):
+                if value is PRIMITIVES.get(value.__name__):
+                    return ast.Name(id=value.__name__, ctx=ast.Load())
+                helper_name = node.id if self.words else f"{self.function.__name__}_{node.id}"
+                helper = read(value, helper_name, self.constants, self.words)
+                if helper.name not in {known.name for known in self.helpers}:
+                    self.helpers.append(helper)
+                return ast.Name(id=helper.name, ctx=ast.Load())
+            if getattr(value, "__module__", None) == "math":
+                self.modules["math"] = "math"
+                return ast.Attribute(value=ast.Name(id="math", ctx=ast.Load()), attr=node.id, ctx=ast.Load())
+            raise self.fail(node, f"{node.id} is {type(value).__name__}; only numbers, functions, math and numpy can be used")
+        if not hasattr(builtins, node.id):
+            raise self.fail(node, f"{node.id} is not defined")
+        return node
+
+
+def _constant(value: float | int | bool) -> ast.expr:
+    if isinstance(value, float) and not math.isfinite(value):
+        text = "math.nan" if math.isnan(value) else "math.inf" if value > 0 else "-math.inf"
+        return ast.parse(text, mode="eval").body
+    return ast.Constant(value=value)
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0]
+    is_doc = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    return body[1:] if is_doc else body
+
+
+def may_return_none(source: Source) -> bool:
+    """Whether some ``return`` gives None."""
+    returns = (node for node in ast.walk(source.definition) if isinstance(node, ast.Return))
+    return any(node.value is None or _mentions_none(node.value) for node in returns)
+
+
+def _mentions_none(expression: ast.expr) -> bool:
+    if isinstance(expression, ast.IfExp):
+        return _mentions_none(expression.body) or _mentions_none(expression.orelse)
+    return isinstance(expression, ast.Constant) and expression.value is None
+
+
+def split_none(source: Source, value_name: str, defined_name: str) -> tuple[Source, Source]:
+    """``lower`` as two functions: its value, and whether it has one.
+
+    ``x / n if n > 1 else None`` becomes ``x / n`` and ``n > 1``.
+    """
+    try:
+        whole = as_expression(source)
+    except NotBranchFree as error:
+        raise UncompilableFunction(
+            f"{source.origin} may return None, so it may only use assignments, if and return: {error}"
+        ) from error
+    value = _value_of(whole)
+    if value is None:
+        raise UncompilableFunction(f"{source.origin} only returns None")
+    return _with_body(source, value_name, value), _with_body(source, defined_name, _definedness_of(whole))
+
+
+def _value_of(expression: ast.expr) -> ast.expr | None:
+    if isinstance(expression, ast.IfExp):
+        body, orelse = _value_of(expression.body), _value_of(expression.orelse)
+        if body is None or orelse is None:
+            return body or orelse
+        return ast.IfExp(test=expression.test, body=body, orelse=orelse)
+    return None if _mentions_none(expression) else expression
+
+
+def _definedness_of(expression: ast.expr) -> ast.expr:
+    if isinstance(expression, ast.IfExp):
+        body, orelse = _definedness_of(expression.body), _definedness_of(expression.orelse)
+        if isinstance(body, ast.Constant) and isinstance(orelse, ast.Constant):
+            if body.value == orelse.value:
+                return body
+            return expression.test if body.value else ast.UnaryOp(op=ast.Not(), operand=expression.test)
+        return ast.IfExp(test=expression.test, body=body, orelse=orelse)
+    return ast.Constant(value=not _mentions_none(expression))
+
+
+def _with_body(source: Source, name: str, expression: ast.expr) -> Source:
+    definition = ast.FunctionDef(
+        name=name,
+        args=source.definition.args,
+        body=[ast.Return(value=expression)],
+        decorator_list=[],
+        type_params=[],
+    )
+    ast.fix_missing_locations(definition)
+    return Source(definition, source.helpers, source.modules, source.origin)
+
+
+def as_expression(source: Source) -> ast.expr:
+    """The function's result as one expression over its arguments."""
+    return _run(source.definition.body, {})
+
+
+def _run(statements: list[ast.stmt], known: dict[str, ast.expr]) -> ast.expr:
+    for place, statement in enumerate(statements):
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                known = {**known, name: _substitute(value, known)}
+            case ast.AugAssign(target=ast.Name(id=name), op=op, value=value):
+                joined = ast.BinOp(left=ast.Name(id=name, ctx=ast.Load()), op=op, right=value)
+                known = {**known, name: _substitute(joined, known)}
+            case ast.If(test=test, body=body, orelse=orelse):
+                rest = statements[place + 1 :]
+                return ast.IfExp(test=_substitute(test, known), body=_run(body + rest, known), orelse=_run(orelse + rest, known))
+            case ast.Return(value=None):
+                return ast.Constant(value=None)
+            case ast.Return(value=value) if value is not None:
+                return _substitute(value, known)
+            case _:
+                raise NotBranchFree(f"it uses `{ast.unparse(statement).splitlines()[0]}`")
+    return ast.Constant(value=None)
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, known: dict[str, ast.expr]) -> None:
+        self.known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.known.get(node.id, node)
+
+
+def _substitute(expression: ast.expr, known: dict[str, ast.expr]) -> ast.expr:
+    # NodeTransformer changes nodes in place, so work on a copy of the expression.
+    copy = ast.parse(ast.unparse(expression), mode="eval").body
+    result = _Substitution(known).visit(copy)
+    assert isinstance(result, ast.expr)
+    return result
+
+
+def branch_free(source: Source, name: str) -> Source:
+    """The function with ``where`` for every choice, so that it means the same for one value and for a register of values.
+
+    Raises :class:`NotBranchFree` with the reason where that cannot be had.
+    """
+    straight = all(isinstance(s, ast.Assign | ast.Return) for s in source.definition.body)
+    rewrite = _BranchFree({helper.name for helper in source.helpers})
+    if straight:
+        definition = ast.parse(source.text).body[0]
+        assert isinstance(definition, ast.FunctionDef)
+        definition.name = name
+        definition.body = [rewrite.visit(statement) for statement in definition.body]
+        ast.fix_missing_locations(definition)
+        result = Source(definition, (), source.modules, source.origin)
+    else:
+        result = _with_body(source, name, rewrite.visit(as_expression(source)))
+    helpers = tuple(branch_free(helper, helper.name) for helper in source.helpers)
+    return Source(result.definition, helpers, source.modules, source.origin)
+
+
+class _BranchFree(ast.NodeTransformer):
+    def __init__(self, helpers: set[str]) -> None:
+        self.helpers = helpers
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        return _call("where", self.visit(node.test), self.visit(node.body), self.visit(node.orelse))
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        name = "both" if isinstance(node.op, ast.And) else "either"
+        result = self.visit(node.values[0])
+        for value in node.values[1:]:
+            result = _call(name, result, self.visit(value))
+        return result
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        if isinstance(node.op, ast.Not):
+            return _call("negate", self.visit(node.operand))
+        self.generic_visit(node)
+        return node
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        operands = [self.visit(node.left), *(self.visit(c) for c in node.comparators)]
+        pairs = [
+            ast.Compare(left=left, ops=[op], comparators=[right])
+            for left, op, right in zip(operands[:-1], node.ops, operands[1:], strict=True)
+        ]
+        if any(not isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE | ast.Eq | ast.NotEq) for op in node.ops):
+            raise NotBranchFree(f"it compares with `{ast.unparse(node)}`")
+        result: ast.expr = pairs[0]
+        for pair in pairs[1:]:
+            result = _call("both", result, pair)
+        return result
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        called = ast.unparse(node.func)
+        arguments = [self.visit(argument) for argument in node.args]
+        if called in self.helpers or called in PRIMITIVES:
+            return ast.Call(func=node.func, args=arguments, keywords=[])
+        if called in ("min", "max") and len(arguments) == 2:
+            first, second = arguments
+            op: ast.cmpop = ast.Lt() if called == "min" else ast.Gt()
+            return _call("where", ast.Compare(left=second, ops=[op], comparators=[first]), second, first)
+        if called in LANE_CALLS - {"min", "max"} and len(arguments) == 1:
+            return _call(f"lane_{called}", *arguments)
+        if called.startswith("math.") and called[5:] in LANE_MATH:
+            return _call(f"lane_{called[5:]}", *arguments)
+        raise NotBranchFree(f"it calls {called}, which has no vector form")
+
+    def visit_For(self, node: ast.For) -> ast.stmt:
+        raise NotBranchFree("it has a loop")
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        if isinstance(node.op, ast.Pow | ast.MatMult):
+            raise NotBranchFree(f"it uses `{ast.unparse(node)}`")
+        self.generic_visit(node)
+        return node
+
+
+def _call(name: str, *arguments: ast.expr) -> ast.expr:
+    return ast.Call(func=ast.Name(id=name, ctx=ast.Load()), args=list(arguments), keywords=[])

@@ -1,0 +1,52 @@
+"""How many threads to use, and running a kernel on them.
+
+Kernels release the GIL, so plain Python threads scale.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from sash.errors import InvalidArgument
+
+SMALLEST_SHARE = 1 << 18
+"""Fewer rows than this are not worth another thread."""
+
+
+def available() -> int:
+    """``SASH_THREADS``, or the cores that this process may use."""
+    given = os.environ.get("SASH_THREADS")
+    if given:
+        try:
+            count = int(given)
+        except ValueError:
+            count = 0
+        if count < 1:
+            raise InvalidArgument(f"SASH_THREADS must be a positive integer, not {given!r}")
+        return count
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS and Windows
+        return os.cpu_count() or 1
+
+
+def shares(begin: int, end: int, *, rows_each: int = 1, multiple: int = 1) -> list[tuple[int, int]]:
+    """Cut ``[begin, end)`` into a share for each thread, none too small, at multiples of ``multiple``."""
+    total = end - begin
+    count = max(1, min(available(), total * max(1, rows_each) // SMALLEST_SHARE))
+    size = -(-total // count)
+    size = -(-size // multiple) * multiple
+    return [(start, min(start + size, end)) for start in range(begin, end, size)] if total > 0 else []
+
+
+def each(work: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None:
+    """Run ``work`` on every part, in threads if there are several."""
+    if len(parts) <= 1:
+        for part in parts:
+            work(*part)
+        return
+    with ThreadPoolExecutor(len(parts)) as pool:
+        for future in [pool.submit(work, *part) for part in parts]:
+            future.result()
