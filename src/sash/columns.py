@@ -48,15 +48,14 @@ def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
         return _decoded(values)
     if type(values).__module__.partition(".")[0] == "pandas":
         if getattr(values, "ndim", 1) != 1:
-            raise InvalidType(f"{argument} must have one dimension, not {values.ndim}; pick a column")
+            raise InvalidType(f"{argument} must be one column, not a {type(values).__name__}; pick one of its columns")
         if values.dtype == object and not all(isinstance(v, str) or v is None or v != v for v in values.head(100)):
             raise InvalidType(f"{argument} holds Python objects; give it a type first, e.g. .astype('float64')")
         return _flat(pa.array(values, from_pandas=True))
+    if hasattr(values, "columns") or isinstance(values, pa.RecordBatch):
+        raise InvalidType(f"{argument} must be one column, not a {type(values).__name__}; pick one of its columns")
     if hasattr(values, "__arrow_c_stream__"):
-        try:
-            return _flat(pa.chunked_array(values))
-        except (pa.ArrowInvalid, TypeError) as error:
-            raise InvalidType(f"{argument} must be one column: {error}") from error
+        return _flat(pa.chunked_array(values))
     if hasattr(values, "__arrow_c_array__"):
         return _decoded(pa.array(values))
     if isinstance(values, list | tuple):

@@ -51,7 +51,8 @@ class ApproxPercentile(Aggregate):
         def combine(a: Any, b: Any) -> Any:
             if a is NOTHING or b is NOTHING:
                 return b if a is NOTHING else a
-            merged = datasketches.kll_doubles_sketch(a)
+            merged = datasketches.kll_doubles_sketch(self.k)
+            merged.merge(a)
             merged.merge(b)
             return merged
 

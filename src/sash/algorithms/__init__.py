@@ -12,6 +12,8 @@ from sash.algorithms.b_int import BInt
 from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.daba import Daba
 from sash.algorithms.flat_fat import FlatFat
+from sash.algorithms.hammer_slide import HammerSlide
+from sash.algorithms.reactive_aggregator import ReactiveAggregator
 from sash.algorithms.recalculate import Recalculate
 from sash.algorithms.subtract_on_evict import SubtractOnEvict
 from sash.algorithms.two_stacks import TwoStacks
@@ -21,6 +23,8 @@ __all__ = [
     "Card",
     "Daba",
     "FlatFat",
+    "HammerSlide",
+    "ReactiveAggregator",
     "Recalculate",
     "SubtractOnEvict",
     "TwoStacks",

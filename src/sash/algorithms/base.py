@@ -56,7 +56,7 @@ LAW_SETS = {
     "selective and commutative": frozenset({"selective", "commutative"}),
 }
 
-BUFFER_SIZES = {"ring": 1, "stack": 1, "levels": 2, "tree": 2}  # places per row of capacity
+BUFFER_SIZES = {"ring": 1, "slides": 1, "stack": 1, "levels": 2, "tree": 2}  # places per row of capacity
 FIXED_SIZES = {"one": 1, "two": 2}
 
 
@@ -70,7 +70,8 @@ class WindowAlgorithm(ABC):
 
     card: ClassVar[Card]
     functions: ClassVar[tuple[Function, Function, Function]]
-    buffers: ClassVar[tuple[str, ...]]
+    buffers: tuple[str, ...]
+    roll_function: ClassVar[Function] = driver.roll
 
     def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY, exact: bool = True) -> None:
         if capacity < 1:
@@ -157,6 +158,9 @@ class WindowAlgorithm(ABC):
         sizes = [FIXED_SIZES[b] if b in FIXED_SIZES else BUFFER_SIZES[b] * capacity for b in cls.buffers]
         return [w, *(np.zeros(size, dtype(m)) for size in sizes for m in module.state)]
 
+    def _step_module(self, form: Form) -> Module:
+        return self.module(driver.step, form, masked=True)
+
     @classmethod
     def prepare(cls, memory: list[Array], form: Form) -> None:
         """Put the identity where places are read before they are written (a tree's)."""
@@ -173,7 +177,7 @@ class WindowAlgorithm(ABC):
             self._start_objects()
             return
         self.check_lawful(form)
-        module = self.module(driver.step, form, masked=True)
+        module = self._step_module(form)
         self._kernel: Kernel = compiled(module)
         self._state = module.state
         self._row = self._binding.row_buffers()
@@ -206,13 +210,16 @@ class WindowAlgorithm(ABC):
                 f"{self.card.name} needs an aggregate that is {' or '.join(self.card.needs)}; {self._binding.name} is not"
             )
         objective = self._binding.objects
-        words = objects.words(objective.combine, objective.identity)
+        words = self._object_words()
         insert, evict, query = (objects.bind(f, words) for f in self.functions)
         self._w[MASK], self._w[CAPACITY] = self._capacity - 1, self._capacity
         self._lists = self._object_memory(self._capacity)
         self._insert = lambda value: insert(self._w, self._lists, objective.lift(value))
         self._evict = lambda: evict(self._w, self._lists)
         self._query = lambda: objective.lower(query(self._w, self._lists))
+
+    def _object_words(self) -> dict[str, Any]:
+        return objects.words(self._binding.objects.combine, self._binding.objects.identity)
 
     def _object_memory(self, capacity: int) -> list[list[Any]]:
         empty = self._binding.objects.identity()
@@ -233,7 +240,7 @@ class WindowAlgorithm(ABC):
             self._lists[:] = grown
             self._w[MASK], self._w[CAPACITY] = new - 1, new
             if self._is_hierarchical:
-                words = objects.words(self._binding.objects.combine, self._binding.objects.identity)
+                words = self._object_words()
                 words["insert"] = objects.bind(self.functions[0], words)
                 self._replay(lambda *a: objects.bind(driver.replay, words)(self._w, self._lists, *a))
             return
@@ -255,11 +262,15 @@ class WindowAlgorithm(ABC):
             kernel = compiled(self.module(driver.replay, self._binding.form, masked=True))
             self._replay(lambda *a: kernel(pointer(self._w), *map(pointer, self._memory), *a))
 
+    def _place(self, p: int, capacity: int) -> int:
+        """Where a ring holds position ``p``."""
+        return p & (capacity - 1)
+
     def _moves(self, kind: str, old: int, new: int) -> list[tuple[int, int]]:
         """Where each place of a buffer goes when the capacity grows from ``old`` to ``new``."""
         front, back = int(self._w[FRONT]), int(self._w[BACK])
         if kind in ("ring", "levels"):
-            return [(p & (old - 1), p & (new - 1)) for p in range(front, back)]
+            return [(self._place(p, old), self._place(p, new)) for p in range(front, back)]
         if kind == "tree":
             return [(old + (p & (old - 1)), new + (p & (new - 1))) for p in range(front, back)]
         return [(k, k) for k in range(FIXED_SIZES.get(kind, old))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.algebra import Aggregate, Form, Objects, plain_objects
+from sash.algebra.laws import quick_check
 from sash.errors import IntegerOverflow, InvalidType
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
@@ -23,9 +25,14 @@ Array = npt.NDArray[Any]
 def form_of(aggregate: Aggregate, *types: pa.DataType, nullable: tuple[bool, ...] = (), rows: int | None = None) -> Form:
     """An aggregate's form, with the result type of a user's own ``lower`` filled in."""
     form = aggregate.form(*types, nullable=nullable, rows=rows)
-    if isinstance(aggregate, UserAggregate) and aggregate.output is None:
-        return replace(form, outputs=(lowered_type(form),))
-    return form
+    return _users_form(aggregate, form) if isinstance(aggregate, UserAggregate) else form
+
+
+@lru_cache(maxsize=256)
+def _users_form(aggregate: UserAggregate, form: Form) -> Form:
+    """A user's form, once its laws hold on a few values and the type of its result is known."""
+    quick_check(form)
+    return form if aggregate.output is not None else replace(form, outputs=(lowered_type(form),))
 
 
 def bind_aggregate(given: Any, value_type: Any, *, forced: bool) -> Binding:
@@ -61,7 +68,7 @@ class Binding:
         """The result over no rows."""
         if not self.aggregate.counts_rows:
             return None
-        return 0 if self.form is not None or self.aggregate.name != "collect_list" else []
+        return 0 if self.aggregate.kind == "fields" else self.objects.lower(self.objects.identity())
 
     def settle(self, value: Any) -> None:
         """Decide on a type by the first value."""

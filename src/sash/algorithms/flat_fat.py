@@ -5,8 +5,18 @@ The root is at 1, the children of ``v`` at ``2v`` and ``2v + 1``, the leaves at 
 
 from __future__ import annotations
 
-from sash.algebra import Partial
-from sash.algorithms.base import BACK, CAPACITY, FRONT, MASK, Card, WindowAlgorithm
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from sash.algebra import Function, Partial
+from sash.algorithms.base import CAPACITY, Card, WindowAlgorithm
+from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.errors import InvalidArgument
+from sash.kernels import objects
+from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index, Memory, Results, Rows, States, combine, emit, identity, lift, load, store
 
 ROOT = 1
@@ -19,8 +29,17 @@ def build(T: States, n: int) -> int:
     return 0
 
 
+def fill(X: Rows, count: int, T: States, n: int) -> int:
+    """A tree over ``count`` rows; the leaves behind them hold the identity."""
+    for i in range(count):
+        store(T, n + i, lift(X, i))
+    for i in range(count, n):
+        store(T, n + i, identity())
+    return build(T, n)
+
+
 def propagate(T: States, nodes: Index, count: int) -> int:
-    """Algorithm 2: recompute what depends on ``count`` changed nodes, given in ascending order, level by level."""
+    """Algorithm 2 (``update``): recompute what depends on ``count`` changed nodes, given in ascending order, level by level."""
     while count > 0 and nodes[0] > ROOT:
         parents = 0
         for k in range(count):
@@ -33,12 +52,10 @@ def propagate(T: States, nodes: Index, count: int) -> int:
     return 0
 
 
-def update(X: Rows, T: States, n: int, places: Index, nodes: Index, count: int) -> int:
-    """Write row ``k`` of ``X`` to place ``places[k]``, for ``count`` distinct places in ascending order."""
-    for k in range(count):
-        nodes[k] = n + places[k]
-        store(T, nodes[k], lift(X, k))
-    return propagate(T, nodes, count)
+def write(X: Rows, T: States, v: int) -> int:
+    """Put a row into a leaf."""
+    store(T, v, lift(X, 0))
+    return 0
 
 
 def prefix(T: States, n: int, last: int) -> Partial:
@@ -77,6 +94,13 @@ def between(T: States, n: int, first: int, last: int) -> Partial:
         a >>= 1
         b >>= 1
     return combine(left, right)
+
+
+def ranges(T: States, n: int, lo: Index, hi: Index, begin: int, end: int, R: Results) -> int:
+    """Ranges ``[lo[j], hi[j])`` of any shape, none of them empty."""
+    for j in range(begin, end):
+        emit(R, j, between(T, n, lo[j], hi[j] - 1))
+    return end
 
 
 def ask(T: States, n: int, what: int, place: int, R: Results) -> int:
@@ -150,3 +174,103 @@ class FlatFat(WindowAlgorithm):
     )
     functions = (insert, evict, query)
     buffers = ("tree",)
+
+    def __init__(self, aggregate: Any, values: Sequence[Any] | None = None, **options: Any) -> None:
+        if values is None:
+            super().__init__(aggregate, **options)
+            return
+        values = list(values)
+        if not values:
+            raise InvalidArgument("values of a FlatFat must not be empty")
+        if options.get("dtype") is None:
+            options["dtype"] = settled_type(values)
+        super().__init__(aggregate, capacity=len(values), **options)
+        if not self._started:
+            self._binding.settle(next((v for v in values if v is not None), None))
+            self._start()
+        self._w[BACK] = len(values)
+        self._write(range(len(values)), values)
+        self._build()
+
+    # The tree's own operations (section 4).
+
+    def update(self, places: Sequence[int], values: Sequence[Any]) -> None:
+        """Write each value to its place, and recompute what depends on any of them once."""
+        if len(places) != len(values):
+            raise InvalidArgument(f"update takes as many values as places, given {len(values)} and {len(places)}")
+        if len(set(places)) != len(places):
+            raise InvalidArgument("update takes each place once")
+        for place in places:
+            self._check_place(place)
+        order = sorted(range(len(places)), key=lambda k: places[k])
+        ascending = [places[k] for k in order]
+        self._write(ascending, [values[k] for k in order])
+        nodes = np.array([self._capacity + place for place in ascending], np.int64)
+        if self._binding.form is None:
+            self._object_functions["propagate"](self._lists[0], nodes, len(nodes))
+        else:
+            self._tree_kernel(propagate)(*self._memory, nodes, len(nodes))
+
+    def aggregate(self) -> Any:
+        """All places together; no combine is needed."""
+        return self._asked(0, 0)
+
+    def prefix(self, last: int) -> Any:
+        """The places 0 to ``last``."""
+        self._check_place(last)
+        return self._asked(1, last)
+
+    def suffix(self, first: int) -> Any:
+        """The places ``first`` to the end."""
+        self._check_place(first)
+        return self._asked(2, first)
+
+    def _check_place(self, place: int) -> None:
+        if not 0 <= place < len(self):
+            raise InvalidArgument(f"place must be from 0 to {len(self) - 1}, not {place}")
+
+    def _tree_kernel(self, function: Function) -> Kernel:
+        assert self._binding.form is not None
+        return compiled(generate(function, self._binding.form, masked=True))
+
+    def _write(self, places: Iterable[int], values: Sequence[Any]) -> None:
+        """Put values into leaves; inner nodes are left as they are."""
+        if self._binding.form is None:
+            for place, value in zip(places, values, strict=True):
+                self._lists[0][self._capacity + place] = self._binding.objects.lift(value)
+            return
+        kernel = self._tree_kernel(write)
+        for place, value in zip(places, values, strict=True):
+            self._binding.fill_row(self._row, value)
+            kernel(*self._row, *self._memory, self._capacity + place)
+
+    def _build(self) -> None:
+        if self._binding.form is None:
+            self._object_functions["build"](self._lists[0], self._capacity)
+        else:
+            self._tree_kernel(build)(*self._memory, self._capacity)
+
+    @property
+    def _object_functions(self) -> dict[str, Function]:
+        words = self._object_words()
+        return {f.__name__: objects.bind(f, words) for f in (build, propagate, prefix, suffix)}
+
+    def _asked(self, what: int, place: int) -> Any:
+        if self._binding.form is None:
+            tree = self._lists[0]
+            functions = self._object_functions
+            part = [
+                lambda: tree[ROOT],
+                lambda: functions["prefix"](tree, self._capacity, place),
+                lambda: functions["suffix"](tree, self._capacity, place),
+            ][what]()
+            return self._binding.objects.lower(part)
+        self._tree_kernel(ask)(*self._memory, self._capacity, what, place, *self._result)
+        return self._binding.read_result(self._result)
+
+
+def settled_type(values: Sequence[Any]) -> Any:
+    """The type of numbers that all values fit in; None if they are no numbers."""
+    known = [v for v in values if v is not None]
+    kind = np.asarray(known).dtype if known and not isinstance(known[0], tuple) else None
+    return kind if kind is not None and kind.kind in "biuf" else None

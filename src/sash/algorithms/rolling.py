@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +10,11 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form
-from sash.algorithms import blocks, driver, lanes, reduce, running
+from sash.algorithms import blocks, lanes, reduce, running
 from sash.algorithms.base import WindowAlgorithm
 from sash.errors import IntegerOverflow
 from sash.kernels.compiler import Kernel, compiled
-from sash.kernels.generate import Module, generate, vector_reason
+from sash.kernels.generate import Module, generate, vector_reason, vector_width
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
@@ -66,12 +65,6 @@ def make_output(form: Form, module: Module, count: int, given: Array | None = No
     )
 
 
-def vector_width(form: Form) -> int:
-    """How many rows to put into one vector: 16 of four bytes, 8 of eight."""
-    widest = max((dtype(m).itemsize for m in form.inputs if m != "position"), default=8)
-    return 16 if widest <= 4 else 8
-
-
 def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
     """The kernels that an algorithm for ``every = 1`` is made of."""
     known = not masked
@@ -84,17 +77,12 @@ def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
             lanes=width,
             buffers=BUFFERS_OF_LANES,
             known_rows=known,
-            constants=_tuned(form, width),
+            constants=tuple(lane_sizes(form).items()),
         )
         return (fast, generate(blocks.slide_by_one, form, masked=masked, known_rows=known))
     if name == "running":
         return (generate(running.slide_by_one, form, masked=masked, known_rows=known),)
     return (generate(blocks.slide_by_one, form, masked=masked, known_rows=known),)
-
-
-def _tuned(form: Form, width: int) -> tuple[tuple[str, int], ...]:
-    """Block and tile sizes that keep a form's partials in the nearest cache (48 KB)."""
-    return tuple(lane_sizes(form).items())
 
 
 def lane_sizes(form: Form) -> dict[str, int]:
@@ -215,8 +203,7 @@ def reduce_module(form: Form, masked: bool, vector: bool) -> Module:
 
 
 def _run_reduce(job: Job, out: Array | None) -> Output:
-    vector = job.form.commutative and vector_reason(job.form) is None and job.size >= 2 * vector_width(job.form)
-    module = reduce_module(job.form, job.masked, vector)
+    module = reduce_module(job.form, job.masked, _is_vector_reduce(job))
     kernel = compiled(module)
     output = make_output(job.form, module, job.windows, out)
 
@@ -228,30 +215,17 @@ def _run_reduce(job: Job, out: Array | None) -> Output:
     return check(output, job.form)
 
 
-def slices_modules(form: Form, masked: bool, size: int, every: int, vector: bool) -> tuple[Module, Module]:
+def slices_modules(form: Form, masked: bool) -> tuple[Module, Module]:
     """Rows to slices, and windows over slices."""
-    width = vector_width(form)
-    first = generate(reduce.slices_in_lanes, form, masked=masked, lanes=width, known_rows=not masked)
-    if vector:
-        second = generate(
-            lanes.slide,
-            form,
-            masked=masked,
-            lanes=width,
-            buffers=BUFFERS_OF_LANES,
-            known_rows=not masked,
-            partials=True,
-            constants=_tuned(form, width),
-        )
-    else:
-        second = generate(blocks.slide_by_one, form, masked=masked, known_rows=not masked, partials=True)
-    return first, second
+    known = not masked
+    first = generate(reduce.slices_in_lanes, form, masked=masked, lanes=vector_width(form), known_rows=known)
+    return first, generate(blocks.slide_by_one, form, masked=masked, known_rows=known, partials=True)
 
 
 def _run_slices(job: Job, out: Array | None) -> Output:
     """Slices of ``every`` rows, then windows of ``size / every`` slices."""
     assert job.size % job.every == 0
-    first_module, second_module = slices_modules(job.form, job.masked, job.size, job.every, vector=False)
+    first_module, second_module = slices_modules(job.form, job.masked)
     first, second = compiled(first_module), compiled(second_module)
     output = make_output(job.form, second_module, job.windows, out)
     per_window = job.size // job.every
@@ -273,7 +247,7 @@ def _run_slices(job: Job, out: Array | None) -> Output:
 def _run_window_algorithm(algorithm: type[WindowAlgorithm], job: Job, out: Array | None) -> Output:
     """The bulk form of a published algorithm: its own functions over the whole array, one thread."""
     algorithm.check_lawful(job.form)
-    module = algorithm.module(driver.roll, job.form, masked=job.masked, known_rows=not job.masked)
+    module = algorithm.module(algorithm.roll_function, job.form, masked=job.masked, known_rows=not job.masked)
     kernel: Kernel = compiled(module)
     output = make_output(job.form, module, job.windows, out)
     memory = algorithm.memory(module, 1 << max(4, job.size - 1).bit_length())
@@ -282,4 +256,19 @@ def _run_window_algorithm(algorithm: type[WindowAlgorithm], job: Job, out: Array
     return check(output, job.form)
 
 
-Runner = Callable[[Job, Array | None], Output]
+def modules(name: str, job: Job) -> tuple[Module, ...]:
+    """The kernels that :func:`run` would use."""
+    if name in ("lanes", "running") or (name == "blocks" and job.every == 1):
+        return slide_modules(name, job.form, job.masked)
+    if name == "blocks":
+        return (generate(blocks.slide, job.form, masked=job.masked, known_rows=not job.masked),)
+    if name == "reduce":
+        return (reduce_module(job.form, job.masked, _is_vector_reduce(job)),)
+    if name == "slices":
+        return slices_modules(job.form, job.masked)
+    algorithm = ALGORITHMS()[name]
+    return (algorithm.module(algorithm.roll_function, job.form, masked=job.masked, known_rows=not job.masked),)
+
+
+def _is_vector_reduce(job: Job) -> bool:
+    return job.form.commutative and vector_reason(job.form) is None and job.size >= 2 * vector_width(job.form)

@@ -7,7 +7,8 @@ itself leaves, and then a scan of the window (Hammer Slide, sections 2.2 and 3.2
 from __future__ import annotations
 
 from sash.algebra import Form, Function, Partial
-from sash.algorithms.base import BACK, FRONT, MASK, Card, WindowAlgorithm
+from sash.algorithms.base import Card, WindowAlgorithm
+from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.kernels.vocabulary import Index, Memory, combine, identity, invert, load, same, store
 
 RUNNING = 0

@@ -15,20 +15,19 @@ from sash import columns
 from sash.aggregates.max_by import MaxBy
 from sash.aggregates.min_by import MinBy
 from sash.aggregates.percentile import Percentile
-from sash.algebra import Aggregate, Form
+from sash.algebra import Aggregate, Form, struct_of
 from sash.algorithms import distinct, ranks
 from sash.algorithms.binding import form_of
 from sash.algorithms.rolling import Job, Output, run, slide_modules
 from sash.algorithms.two_stacks import TwoStacks
 from sash.columns import Array, Column
-from sash.errors import InvalidArgument, InvalidType, InvalidWindow, UnlawfulAlgorithm
+from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import is_at_hand
 from sash.kernels.generate import vector_reason
 from sash.plan.choose import FEWEST_ROWS_FOR_LANES, Choice, Shape, choose, choose_holistic, forced
 from sash.plan.ledger import LEDGER
-from sash.types import is_ranked
 
 
 @dataclass(frozen=True)
@@ -232,7 +231,7 @@ def _as_arrow(request: Request, form: Form, column: Column, output: Output, know
     if column.ranked is not None and logical == request.type:
         return column.ranked.take(raw[0])
     if column.ranked is not None and pa.types.is_struct(logical):
-        return pa.StructArray.from_arrays([column.ranked.take(r) for r in raw], fields=list(logical))
+        return struct_of([column.ranked.take(r) for r in raw], logical)
     if isinstance(request.aggregate, MaxBy | MinBy | UserAggregate):
         return raw[0]
     return request.aggregate.lower_logical(raw, request.type)
@@ -332,13 +331,3 @@ def _merged(request: Request, values: pa.Array) -> pa.Array:
     if pa.types.is_integer(logical):
         results = [None if r is None else math.floor(r) for r in results]
     return pa.array(results, logical)
-
-
-def explain_rolling(
-    values: Any, size: int, every: int = 1, agg: Any = "min", algorithm: str = "auto", device: str = "auto"
-) -> Any:
-    """The plan of a :func:`rolling` call; see :func:`sash.explain`."""
-    request = checked(values, size, every, agg, algorithm, device)
-    if is_ranked(request.type) and request.aggregate.kind == "fields" and request.aggregate.reads == "double":
-        raise InvalidType(f"{request.aggregate.label} does not take {request.type}")
-    return request

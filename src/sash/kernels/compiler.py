@@ -195,7 +195,8 @@ def lowered_type(form: Form) -> str:
     from numba import types
     from numba.core.errors import NumbaError
 
-    module = Module(f"lower of {form.name}({', '.join(form.inputs)})", text, (), 0, form.state)
+    title = f"lower of {form.name}({', '.join(form.inputs)})"
+    module = Module(title, text, (), 0, form.state, (("lower", lower.origin),))
     names = _names(module)
     exec(compile(text, f"<sash kernel: {module.title}>", "exec"), names)
     fields = types.Tuple([types.boolean if m == "bool" else getattr(types, m) for m in form.state])
@@ -267,14 +268,15 @@ def _explained(module: Module, error: Exception) -> str:
     """numba's complaint, cut down to the reason and the line of the aggregate's function that caused it."""
     lines = [line.strip() for line in str(error).splitlines()]
     text = module.text.splitlines()
-    where = ""
+    where, origins = "", dict(module.origins)
     for line in lines:
         if line.startswith("File ") and "line " in line:
             number = int("".join(c for c in line.rpartition("line ")[2] if c.isdigit()) or 0)
             if 0 < number <= len(text):
-                function = next((t for t in reversed(text[:number]) if t.startswith("def ")), "")
-                where = f" in {function[4:].partition('(')[0]}: `{text[number - 1].strip()}`"
+                function = next((t for t in reversed(text[:number]) if t.startswith("def ")), "")[4:].partition("(")[0]
+                if function in origins and not where:
+                    where = f"in {origins[function]}, `{text[number - 1].strip()}`: "
     skipped = ("Failed in nopython", "During:", "File ", "<source", "There are", "- Of which", "Overload", ">>>", "- Resolution")
     reasons = [line for line in lines if line and not line.startswith(skipped)]
     reason = reasons[0] if reasons else str(error)
-    return f"numba cannot compile {module.title}{where}: {reason}"
+    return f"{where}numba cannot compile this: {reason} (needed for {module.title})"

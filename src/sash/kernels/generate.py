@@ -17,6 +17,7 @@ from typing import Any
 from sash.algebra import POSITION, PRIMITIVES, Form
 from sash.kernels import sources, vocabulary
 from sash.kernels.sources import NotBranchFree, Source
+from sash.types import dtype
 
 WORDS = frozenset(
     name
@@ -44,6 +45,8 @@ class Module:
     arguments: tuple[Argument, ...]
     lanes: int
     state: tuple[str, ...]
+    origins: tuple[tuple[str, str], ...] = ()
+    """Which function of the aggregate each of the module's functions comes from, for error messages."""
 
 
 @lru_cache(maxsize=1024)
@@ -85,7 +88,8 @@ def generate(
     title = f"{function.__module__.rpartition('.')[2]}.{function.__name__} of {form.name}({', '.join(form.inputs)}){kind}{vector}"
     imports = "import math\n\nimport numpy as np\n" if any("np." in p for p in parts) else "import math\n"
     text = f"# {title}\n{imports}\n\n" + "\n\n".join(part for part in parts if part)
-    return Module(title, text, arguments, lanes, writer.state)
+    origins = tuple((name, source.origin) for name, source in writer.sources.items())
+    return Module(title, text, arguments, lanes, writer.state, origins)
 
 
 def _flatten(given: list[Source]) -> list[Source]:
@@ -106,6 +110,12 @@ def vector_reason(form: Form) -> str | None:
     except NotBranchFree as error:
         return f"{name} has no branch-free form: {error}"
     return None
+
+
+def vector_width(form: Form) -> int:
+    """How many rows to put into one vector: 16 of four bytes, 8 of eight."""
+    widest = max((dtype(m).itemsize for m in form.inputs if m != POSITION), default=8)
+    return 16 if widest <= 4 else 8
 
 
 def interpret(module: Module) -> Callable[..., Any]:

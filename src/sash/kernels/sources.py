@@ -11,6 +11,7 @@ import ast
 import builtins
 import inspect
 import math
+import os
 import textwrap
 import types
 from collections.abc import Callable, Iterator
@@ -65,8 +66,12 @@ def read(
     """
     origin = f"{getattr(function, '__qualname__', name)}"
     code = getattr(function, "__code__", None)
-    if code is None:
+    if code is not None:
+        origin = f"{origin.rpartition('<locals>.')[2]} ({os.path.basename(code.co_filename)}, line {code.co_firstlineno})"
+    else:
         raise UncompilableFunction(f"{origin} is not a Python function: write it as `def {name}(...): ...`")
+    if function.__name__ == "<lambda>":
+        raise UncompilableFunction(f"{origin} must be defined with `def`, not as a lambda")
     try:
         text = textwrap.dedent(inspect.getsource(function))
         tree = ast.parse(text)
@@ -76,7 +81,7 @@ def read(
         ) from error
     definition = tree.body[0]
     if not isinstance(definition, ast.FunctionDef):
-        raise UncompilableFunction(f"{origin} (line {code.co_firstlineno}) must be defined with `def`, not as a lambda")
+        raise UncompilableFunction(f"{origin} must be defined with `def`, not as a lambda")
     return _Reader(function, origin, constants or {}, words).source(definition, name)
 
 
@@ -114,7 +119,7 @@ class _Reader(ast.NodeTransformer):
 
     def fail(self, node: ast.AST, reason: str) -> UncompilableFunction:
         line = self.first_line + getattr(node, "lineno", 1) - 1
-        return UncompilableFunction(f"{self.origin}, line {line}: {reason}")
+        return UncompilableFunction(f"{self.origin}, in line {line}: {reason}")
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         if node.value is None:

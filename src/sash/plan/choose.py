@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.algebra import Aggregate, Form
-from sash.algorithms.rolling import ALGORITHMS, slide_modules
+from sash.algorithms.rolling import ALGORITHMS
 from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.generate import vector_reason
 
@@ -159,8 +159,3 @@ def forced(algorithm: str, form: Form, shape: Shape) -> Choice:
     if algorithm == "blocks" and shape.every >= shape.size:
         return Choice("reduce", ("windows do not overlap: blocks would be single windows",))
     return choice
-
-
-def modules(algorithm: str, form: Form, shape: Shape) -> tuple[str, ...]:
-    """Titles and texts of the kernels behind a choice, for explain."""
-    return tuple(module.text for module in slide_modules(algorithm, form, shape.nulls))

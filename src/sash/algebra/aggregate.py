@@ -1,0 +1,102 @@
+"""An aggregate as the rest of Sash knows it: its name, its types, and its form for given types."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from sash.algebra.form import Form, Objects
+from sash.errors import InvalidType
+
+Kind = Literal["fields", "runs", "items", "sketch"]
+"""How partials are held: flat fields (compiled), sorted runs, rows in order, or a sketch."""
+Reading = Literal["order", "limbs", "double"]
+"""What an aggregate reads of a type without a machine type of its own: ranks that keep the order, the digits of a decimal in
+limbs of 62 bits, or a double."""
+
+
+@dataclass(frozen=True)
+class Aggregate(ABC):
+    """A named aggregate with its parameters. Subclasses live in :mod:`sash.aggregates`, one file each."""
+
+    name: ClassVar[str]
+    kind: ClassVar[Kind] = "fields"
+    arity: ClassVar[int] = 1
+    kept: ClassVar[tuple[int, ...]] = ()
+    """Which inputs' nulls are values (``first``, ``last``, the value of ``max_by``)."""
+    counts_rows: ClassVar[bool] = False
+    """Whether the aggregate over no rows is a number, not null (counts)."""
+    reads: ClassVar[Reading] = "order"
+
+    @property
+    def label(self) -> str:
+        """The name to show: a user's own aggregate has its class's."""
+        return self.name
+
+    @property
+    def kept_inputs(self) -> tuple[int, ...]:
+        """The inputs whose nulls are kept, with this aggregate's parameters."""
+        return self.kept
+
+    @abstractmethod
+    def returns(self, *types: pa.DataType) -> pa.DataType:
+        """The result's type for these input types; raises :class:`InvalidType` where they are not supported."""
+
+    def form(self, *types: pa.DataType, nullable: tuple[bool, ...] = (), rows: int | None = None) -> Form:
+        """The aggregate over inputs of these types, compiled fields and all.
+
+        ``nullable`` says which inputs may hold nulls; ``rows`` bounds the number of rows that one partial can cover.
+        """
+        raise InvalidType(f"{self.name} keeps {self.kind} as its partials: there are no compiled fields to ask for")
+
+    def lower_logical(self, raw: list[pa.Array], *types: pa.DataType) -> pa.Array:
+        """Give a kernel's output columns their logical type."""
+        return columns_of(raw, self.returns(*types))
+
+    def objects(self) -> Objects:
+        """The aggregate over partials that are Python objects, for kinds other than ``fields``."""
+        raise InvalidType(f"{self.name} has compiled fields: ask for its form")
+
+    def supports(self, *types: pa.DataType) -> bool:
+        """Whether :meth:`returns` accepts these types."""
+        try:
+            self.returns(*types)
+        except InvalidType:
+            return False
+        return True
+
+    def refuse(self, *types: pa.DataType, wants: str) -> InvalidType:
+        """The error for an unsupported input type."""
+        given = ", ".join(str(t) for t in types)
+        return InvalidType(f"{self.name} does not take {given}; it takes {wants}")
+
+
+def columns_of(raw: list[pa.Array], logical: pa.DataType) -> pa.Array:
+    """Kernel output columns as one array of a logical type: a cast, or a struct of casts."""
+    if pa.types.is_struct(logical):
+        children = [columns_of([column], f.type) for column, f in zip(raw, logical, strict=True)]
+        return struct_of(children, logical)
+    (column,) = raw
+    if column.type == logical:
+        return column
+    if pa.types.is_decimal(logical) or pa.types.is_temporal(logical):
+        return reinterpreted(column, logical)
+    return column.cast(logical)
+
+
+def struct_of(children: list[pa.Array], logical: pa.DataType) -> pa.Array:
+    """Columns as a struct, null where they are null."""
+    return pa.StructArray.from_arrays(children, fields=list(logical), mask=children[0].is_null())
+
+
+def reinterpreted(column: pa.Array, logical: pa.DataType) -> pa.Array:
+    """Integers as the dates, times or decimals that they stand for."""
+    if pa.types.is_decimal(logical):
+        whole = column.cast(pa.decimal128(19, 0)) if column.type != pa.decimal128(19, 0) else column
+        buffers = whole.buffers()
+        return pa.Array.from_buffers(logical, len(whole), buffers, offset=whole.offset)
+    bits = pa.int32() if logical.bit_width == 32 else pa.int64()
+    return column.cast(bits).view(logical)

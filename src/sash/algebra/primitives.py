@@ -1,0 +1,28 @@
+"""Words for the functions of aggregates: their types, and what has an instruction of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Value = Any
+"""A scalar inside an aggregate's function: a Python number in the oracle, a register in a kernel."""
+Partial = Any
+"""A tuple of :data:`Value`, one for each field of the state."""
+Function = Callable[..., Any]
+
+
+def smaller(a: Value, b: Value) -> Value:
+    """The smaller of two values, the first of equals; NaN is larger than any number.
+
+    Kernels have an instruction for it, so aggregates say ``smaller`` and not what it means.
+    """
+    return a if b != b else a if a <= b else b
+
+
+def larger(a: Value, b: Value) -> Value:
+    """The larger of two values, the first of equals; NaN is larger than any number."""
+    return a if a != a or a >= b else b
+
+
+PRIMITIVES = {"smaller": smaller, "larger": larger}

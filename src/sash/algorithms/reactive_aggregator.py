@@ -1,0 +1,356 @@
+"""The Reactive Aggregator: a circular buffer over a FlatFAT (Tangwongsan, Hirzel, Schneider and Wu, VLDB 2015, section 5).
+
+Inserts and evicts only note which places have changed; the next query recomputes what depends on any of them, once. Rows may
+leave from anywhere: ``insert`` returns a handle that ``evict`` takes. Holes are squeezed out when the buffer is full but at most
+three quarters used; otherwise it doubles, and it halves when less than a quarter is used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sash.algebra import Form, Partial
+from sash.algorithms.base import CAPACITY, HEADER, SMALLEST_CAPACITY, Array, Card, WindowAlgorithm
+from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.algorithms.flat_fat import ROOT, build, prefix, propagate, suffix
+from sash.errors import EmptyWindow, InvalidArgument
+from sash.kernels import objects
+from sash.kernels.compiler import compiled, pointer
+from sash.kernels.generate import Module, generate
+from sash.kernels.vocabulary import Index, Memory, Results, Rows, States, combine, emit, identity, lift, load, store
+from sash.types import dtype
+
+INSERT, EVICT, QUERY = 0, 1, 2
+
+
+def step(what: int, p: int, X: Rows, w: Index, T: States, R: Results) -> int:
+    """Write or clear the leaf of position ``p``, or answer; inner nodes are up to date when it is asked to answer."""
+    leaf = w[CAPACITY] + (p & w[MASK])
+    if what == INSERT:
+        store(T, leaf, lift(X, 0))
+    elif what == EVICT:
+        store(T, leaf, identity())
+    else:
+        emit(R, 0, whole(w, T))
+    return 0
+
+
+def whole(w: Index, T: States) -> Partial:
+    """The window in its own order: where the circle has come round, the suffix is older than the prefix (section 5.1.2)."""
+    first, last = w[FRONT] & w[MASK], (w[BACK] - 1) & w[MASK]
+    if first <= last:
+        return load(T, ROOT)
+    return combine(suffix(T, w[CAPACITY], first), prefix(T, w[CAPACITY], last))
+
+
+# The first-in, first-out form (section 5.2): unused places are skipped, so they need no marker.
+
+
+def is_used(w: Index, first: int, width: int) -> bool:
+    """Whether some of the places ``first`` to ``first + width - 1`` lie in the window."""
+    mask, front = w[MASK], w[FRONT]
+    return ((first - front) & mask) < w[BACK] - front or ((front - first) & mask) < width and w[BACK] > front
+
+
+def recompute(w: Index, T: States, v: int, level: int) -> None:
+    """A node from those of its children that hold something; its leaves number ``2 ** level``."""
+    width = 1 << (level - 1)
+    first = (v << level) - w[CAPACITY]
+    left, right = is_used(w, first, width), is_used(w, first + width, width)
+    if left and right:
+        store(T, v, combine(load(T, 2 * v), load(T, 2 * v + 1)))
+    elif left:
+        store(T, v, load(T, 2 * v))
+    elif right:
+        store(T, v, load(T, 2 * v + 1))
+
+
+def refresh(w: Index, T: States, first: int, last: int) -> None:
+    """Recompute what depends on the places ``first`` to ``last``, level by level."""
+    a, b, level = w[CAPACITY] + first, w[CAPACITY] + last, 0
+    while a > ROOT:
+        a >>= 1
+        b >>= 1
+        level += 1
+        for v in range(a, b + 1):
+            recompute(w, T, v, level)
+
+
+def refresh_circle(w: Index, T: States, start: int, stop: int) -> None:
+    """The same for the positions ``start`` to ``stop - 1``, which may go round the circle."""
+    if start == stop:
+        return
+    first, last = start & w[MASK], (stop - 1) & w[MASK]
+    if stop - start > w[MASK]:
+        refresh(w, T, 0, w[MASK])
+    elif first <= last:
+        refresh(w, T, first, last)
+    else:
+        refresh(w, T, first, w[MASK])
+        refresh(w, T, 0, last)
+
+
+def roll(X: Rows, begin: int, end: int, size: int, every: int, w: Index, M: Memory, R: Results) -> int:
+    """The bulk form: ``every`` rows go, ``every`` rows come, then the tree is brought up to date once."""
+    T = M[0]
+    row = begin * every
+    w[FRONT] = w[BACK] = row
+    for j in range(begin, end):
+        start = j * every
+        gone = min(start, w[BACK])
+        evicted = w[FRONT]
+        w[FRONT] = gone
+        if w[BACK] < start:
+            evicted = gone = w[FRONT] = w[BACK] = start
+        come = w[BACK]
+        while w[BACK] < start + size:
+            store(T, w[CAPACITY] + (w[BACK] & w[MASK]), lift(X, w[BACK]))
+            w[BACK] += 1
+        if gone - evicted != w[BACK] - come or (evicted & w[MASK]) != (come & w[MASK]):
+            refresh_circle(w, T, evicted, gone)
+        refresh_circle(w, T, come, w[BACK])
+        emit(R, j, whole(w, T))
+    return end
+
+
+class ReactiveAggregator(WindowAlgorithm):
+    """A window that rows may leave from anywhere; changes are batched until the result is asked for.
+
+    >>> w = ReactiveAggregator("max")
+    >>> a, b, c = (w.insert(v) for v in (3, 9, 2))
+    >>> w.evict(b); w.query()
+    3
+    >>> w.evict(); w.query()
+    2
+    """
+
+    card = Card(
+        name="reactive_aggregator",
+        title="Reactive Aggregator",
+        idea="A circular buffer whose places are the leaves of a FlatFAT. Changes are noted, and propagated together when the result "
+        "is asked for; the buffer is compacted at three quarters, doubled when full, halved at a quarter.",
+        insert="O(1), O(log n) of the next query",
+        evict="O(1) for the oldest, O(log n) for any; O(log n) of the next query",
+        query="O(m + m log(n/m)) after m changes; O(log n) where the circle has come round",
+        space="2n partials and n handles, n being a power of two",
+        paper="Reactive Aggregator, section 5",
+        order="any",
+    )
+    functions = ()  # type: ignore[assignment]
+    buffers = ("tree",)
+    roll_function = roll
+
+    def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY) -> None:
+        self._next = 0
+        self._used = 0
+        self._dirty: list[int] = []
+        self._null_handles: set[int] = set()
+        super().__init__(aggregate, dtype=dtype, capacity=max(capacity, 2))
+
+    @classmethod
+    def per_key(cls, aggregate: Any, **options: Any) -> PerKey:
+        """One window for each key (section 5.4)."""
+        return PerKey(aggregate, options)
+
+    @classmethod
+    def module(cls, function: Any, form: Form, *, masked: bool = False, known_rows: bool = False) -> Module:
+        return generate(function, form, masked=masked, buffers=1, known_rows=known_rows)
+
+    # The four methods.
+
+    def insert(self, value: Any) -> int:
+        """Add a row at the back; returns a handle for :meth:`evict`."""
+        if not self._started:
+            self._binding.settle(value)
+            self._start()
+        if self._w[BACK] - self._w[FRONT] == self._capacity:
+            self._make_room()
+        p, handle = int(self._w[BACK]), self._next
+        self._put(p, value)
+        self._ids[p & int(self._w[MASK])] = handle
+        self._alive[p & int(self._w[MASK])] = True
+        self._w[BACK] += 1
+        self._next += 1
+        self._used += 1
+        if value is None:
+            self._null_handles.add(handle)
+        self._note(p)
+        return handle
+
+    def evict(self, handle: int | None = None) -> None:
+        """Drop the oldest row, or the one that ``handle`` stands for."""
+        if self._used == 0:
+            raise EmptyWindow("ReactiveAggregator.evict(): the window is empty")
+        mask = int(self._w[MASK])
+        p = int(self._w[FRONT]) if handle is None else self._position(handle)
+        self._null_handles.discard(int(self._ids[p & mask]))
+        self._alive[p & mask] = False
+        self._used -= 1
+        self._clear(p)
+        self._note(p)
+        while self._w[FRONT] < self._w[BACK] and not self._alive[int(self._w[FRONT]) & mask]:
+            self._w[FRONT] += 1
+        while self._w[FRONT] < self._w[BACK] and not self._alive[int(self._w[BACK] - 1) & mask]:
+            self._w[BACK] -= 1
+        if self._used < self._capacity // 4 and self._capacity > SMALLEST_CAPACITY:
+            self._rebuild(self._capacity // 2)
+
+    def query(self) -> Any:
+        """The aggregate of the window, after all changes since the last query are propagated together."""
+        if self._used == 0 or (self._used == len(self._null_handles) and not self._binding.keeps_nulls):
+            return self._binding.of_nothing
+        self._propagate()
+        return self._answer()
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def capacity(self) -> int:
+        """How many places the tree has."""
+        return self._capacity
+
+    def _position(self, handle: int) -> int:
+        """Where a handle's row is; handles ascend along the buffer, holes included."""
+        low, high, mask = int(self._w[FRONT]), int(self._w[BACK]), int(self._w[MASK])
+        while low < high:
+            middle = (low + high) // 2
+            if self._ids[middle & mask] < handle:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self._w[BACK] and self._ids[low & mask] == handle and self._alive[low & mask]:
+            return low
+        raise InvalidArgument(f"handle {handle!r} is not in the window: it was evicted, or comes from another one")
+
+    # Room.
+
+    def _make_room(self) -> None:
+        self._rebuild(self._capacity if self._used <= self._capacity * 3 // 4 else 2 * self._capacity)
+
+    def _rebuild(self, capacity: int) -> None:
+        """Compact (same capacity) or resize: move the rows that are left to the front, in order, and build the tree anew."""
+        mask = int(self._w[MASK])
+        positions = [p for p in range(int(self._w[FRONT]), int(self._w[BACK])) if self._alive[p & mask]]
+        leaves = [self._capacity + (p & mask) for p in positions]
+        ids = self._ids[[p & mask for p in positions]]
+        if self._binding.form is None:
+            kept = [self._lists[0][v] for v in leaves]
+            self._lists = [[self._binding.objects.identity()] * (2 * capacity)]
+            self._lists[0][capacity : capacity + len(kept)] = kept
+        else:
+            fresh = [np.zeros(2 * capacity, dtype(m)) for m in self._state]
+            self.prepare([self._w, *fresh], self._binding.form)
+            for old, new in zip(self._memory, fresh, strict=True):
+                new[capacity : capacity + len(leaves)] = old[leaves]
+            self._memory = fresh
+        self._set_capacity(capacity)
+        self._ids[: len(ids)] = ids
+        self._alive[: len(ids)] = True
+        self._w[FRONT], self._w[BACK] = 0, len(ids)
+        self._dirty.clear()
+        if self._binding.form is None:
+            self._object_build(self._lists[0], capacity)
+        else:
+            self._bind_arguments()
+            self._build_kernel(*map(pointer, self._memory), capacity)
+
+    def _set_capacity(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._w[MASK], self._w[CAPACITY] = capacity - 1, capacity
+        self._ids: Array = np.zeros(capacity, np.int64)
+        self._alive: Array = np.zeros(capacity, bool)
+
+    def _note(self, p: int) -> None:
+        self._dirty.append(self._capacity + (p & int(self._w[MASK])))
+        if len(self._dirty) >= self._capacity:
+            self._propagate()
+
+    def _propagate(self) -> None:
+        if not self._dirty:
+            return
+        nodes = np.array(sorted(set(self._dirty)) if len(self._dirty) > 1 else self._dirty, np.int64)
+        if self._binding.form is None:
+            self._object_propagate(self._lists[0], nodes, len(nodes))
+        else:
+            self._propagate_kernel(*map(pointer, self._memory), nodes, len(nodes))
+        self._dirty.clear()
+
+    # Kernels or objects.
+
+    def _start(self) -> None:
+        self._started = True
+        self._w = np.zeros(HEADER, np.int64)
+        self._set_capacity(self._capacity)
+        form = self._binding.form
+        if form is None:
+            objective = self._binding.objects
+            words = objects.words(objective.combine, objective.identity)
+            self._object_build, self._object_propagate = objects.bind(build, words), objects.bind(propagate, words)
+            answer = objects.bind(whole, words)
+            self._lists = [[objective.identity()] * (2 * self._capacity)]
+            self._put = lambda p, value: self._set_leaf(p, objective.lift(value))
+            self._clear = lambda p: self._set_leaf(p, objective.identity())
+            self._answer = lambda: objective.lower(answer(self._w, self._lists[0]))
+            return
+        module = self.module(step, form, masked=True)
+        self._kernel = compiled(module)
+        self._state = module.state
+        self._build_kernel = compiled(self.module(build, form, masked=True))
+        self._propagate_kernel = compiled(self.module(propagate, form, masked=True))
+        self._row, self._result = self._binding.row_buffers(), self._binding.result_buffers(module)
+        self._memory = [np.zeros(2 * self._capacity, dtype(m)) for m in module.state]
+        self.prepare([self._w, *self._memory], form)
+        self._bind_arguments()
+        self._put = self._put_compiled
+        self._clear = lambda p: self._kernel(EVICT, p, *self._arguments)
+        self._answer = self._answer_compiled
+
+    def _put_compiled(self, p: int, value: Any) -> None:
+        self._binding.fill_row(self._row, value)
+        self._kernel(INSERT, p, *self._arguments)
+
+    def _answer_compiled(self) -> Any:
+        self._kernel(QUERY, 0, *self._arguments)
+        return self._binding.read_result(self._result)
+
+    def _set_leaf(self, p: int, partial: Any) -> None:
+        self._lists[0][self._capacity + (p & int(self._w[MASK]))] = partial
+
+
+class PerKey:
+    """A :class:`ReactiveAggregator` for each key.
+
+    >>> w = ReactiveAggregator.per_key("sum")
+    >>> for key, v in (("a", 1), ("b", 5), ("a", 2)): _ = w.insert(key, v)
+    >>> w.query("a"), w.query("b"), w.keys()
+    (3, 5, ['a', 'b'])
+    """
+
+    def __init__(self, aggregate: Any, options: dict[str, Any]) -> None:
+        self._aggregate, self._options = aggregate, options
+        self._windows: dict[Any, ReactiveAggregator] = {}
+
+    def insert(self, key: Any, value: Any) -> int:
+        """Add a row to a key's window; returns its handle."""
+        if key not in self._windows:
+            self._windows[key] = ReactiveAggregator(self._aggregate, **self._options)
+        return self._windows[key].insert(value)
+
+    def evict(self, key: Any, handle: int | None = None) -> None:
+        """Drop a row of a key; a key without rows is forgotten."""
+        if key not in self._windows:
+            raise EmptyWindow(f"no row with the key {key!r} is in the window")
+        self._windows[key].evict(handle)
+        if len(self._windows[key]) == 0:
+            del self._windows[key]
+
+    def query(self, key: Any) -> Any:
+        """The aggregate of a key's rows; None for a key without rows."""
+        return self._windows[key].query() if key in self._windows else None
+
+    def keys(self) -> list[Any]:
+        """The keys that have rows."""
+        return list(self._windows)

@@ -1,0 +1,130 @@
+"""``check_laws``: searches for values on which an aggregate breaks a law, and shows the simplest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sash.algebra import Form, plain_objects
+from sash.algebra.laws import LAWS, check_shape, counterexample, same_partial, same_value
+from sash.api.rolling import rolling
+from sash.errors import BrokenLaw, InvalidArgument, SashError
+from sash.functions.call import resolve
+from sash.functions.udaf import UserAggregate
+from sash.types import FLOATS, MACHINE_TYPES
+
+
+
+def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, examples: int = 200, tolerance: float = 1e-6) -> None:
+    """Raise :class:`~sash.errors.BrokenLaw` with the simplest counterexample if an aggregate breaks a law it claims.
+
+    Checked are: ``lift`` gives a partial of the declared shape, the identity is neutral, ``combine`` is associative, it commutes
+    and ``invert`` undoes it where that is claimed, ``lower`` gives a number, and the compiled kernel agrees with the plain
+    Python functions.
+
+    ``inputs`` are the types of the values (by default 64-bit integers if the state has no floats, else doubles); ``values`` is a
+    Hypothesis strategy for one row, where not every number makes sense. Floats are compared up to ``tolerance``.
+    """
+    try:
+        import hypothesis
+        from hypothesis import strategies
+    except ImportError as error:
+        raise SashError("check_laws needs Hypothesis: pip install 'sash[testing]'") from error
+    bound = resolve(aggregate, "aggregate").aggregate
+    if bound.kind != "fields":
+        raise InvalidArgument(f"check_laws is for aggregates of flat fields; {bound.label} keeps {bound.kind}")
+    count = bound.inputs if isinstance(bound, UserAggregate) else max(1, bound.arity)
+    machines = _machines(bound, inputs, count)
+    types = [pa.bool_() if m == "bool" else pa.from_numpy_dtype(np.dtype(m)) for m in machines]
+    form = bound.form(*types)
+    row = values if values is not None else strategies.tuples(*(_strategy(m, strategies) for m in machines))
+    if values is not None and count == 1:
+        row = values.map(lambda v: v if isinstance(v, tuple) else (v,))
+    partial = strategies.lists(row, min_size=1, max_size=3).map(lambda rows: _partial(form, rows))
+    settings = hypothesis.settings(
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False
+    )
+
+    def search(check: Callable[..., None], *given: Any) -> None:
+        """Run a check on many values; Hypothesis shrinks what fails, and what it tried last is the simplest."""
+        last: list[BrokenLaw] = []
+
+        def run(arguments: tuple[Any, ...]) -> None:
+            try:
+                check(*arguments)
+            except BrokenLaw as error:
+                last[:] = [error]
+                raise
+
+        try:
+            settings(hypothesis.given(strategies.tuples(*given))(run))()
+        except BrokenLaw:
+            raise last[0] from None
+
+    def equal(a: Any, b: Any) -> bool:
+        return same_partial(a, b, tolerance)
+
+    search(lambda r: check_shape(form, form.lift(*r), f"lift{r}"), row)
+    for law in LAWS:
+        if law.claimed(form):
+
+            def holds(*partials: Any, law: Any = law) -> None:
+                if not law.holds(form, equal, *partials):
+                    raise counterexample(form, law, partials)
+
+            search(holds, *[partial] * law.partials)
+    search(lambda p: _check_lower(form, p), partial)
+    if count == 1:
+        search(lambda rows: _check_compiled(bound, form, types[0], [r[0] for r in rows], tolerance), strategies.lists(row, min_size=1, max_size=8))
+
+
+def _machines(bound: Any, inputs: Any, count: int) -> tuple[str, ...]:
+    if inputs is None:
+        state = bound.state if isinstance(bound, UserAggregate) else ("float64",)
+        return ("float64" if any(s in FLOATS for s in state) else "int64",) * count
+    given = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    for machine in given:
+        if machine not in MACHINE_TYPES:
+            raise InvalidArgument(f"inputs has the type {machine!r}; known types: {', '.join(MACHINE_TYPES)}")
+    if len(given) != count:
+        raise InvalidArgument(f"{bound.label} takes {count} inputs, {len(given)} types were given")
+    return given
+
+
+def _strategy(machine: str, strategies: Any) -> Any:
+    if machine == "bool":
+        return strategies.booleans()
+    if machine in FLOATS:
+        return strategies.floats(-1e6, 1e6, width=32)
+    limits = np.iinfo(machine)
+    return strategies.integers(max(int(limits.min), -(2**31)), min(int(limits.max), 2**31 - 1))
+
+
+def _partial(form: Form, rows: list[tuple[Any, ...]]) -> Any:
+    partial = form.lift(*rows[0])
+    for r in rows[1:]:
+        partial = form.combine(partial, form.lift(*r))
+        check_shape(form, partial, "combine")
+    return partial
+
+
+def _check_lower(form: Form, partial: Any) -> None:
+    result = form.lower(partial, 1) if form.counted else form.lower(partial)
+    if result is not None and not isinstance(result, bool | int | float | np.generic | tuple):
+        raise BrokenLaw(f"{form.name}: lower({partial!r}) returned {result!r}; it must return a number, a boolean or None")
+
+
+def _check_compiled(bound: Any, form: Form, t: pa.DataType, rows: list[Any], tolerance: float) -> None:
+    """The kernel's result for one window against the plain functions."""
+    objects = plain_objects(form)
+    partial = objects.lift(rows[0])
+    for r in rows[1:]:
+        partial = objects.combine(partial, objects.lift(r))
+    expected = objects.lower(partial)
+    (ours,) = rolling(pa.array(rows, t), len(rows), agg=bound).to_pylist()
+    same = ours is expected if expected is None or ours is None else same_value(ours, expected, tolerance)
+    if not same and not isinstance(ours, dict):
+        raise BrokenLaw(f"{form.name}: compiled, the rows {rows!r} give {ours!r}; the Python functions give {expected!r}")

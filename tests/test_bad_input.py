@@ -1,0 +1,125 @@
+"""Bad input: a clear error before any work, and nothing changed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash import functions as S
+from sash.errors import InvalidArgument, InvalidType, InvalidWindow, UnknownName, UnlawfulAlgorithm
+from tests.own_aggregates import affine
+
+X = np.arange(10.0)
+
+CASES = [
+    (lambda: sash.rolling(X, 0), InvalidWindow, "size must be at least 1, not 0"),
+    (lambda: sash.rolling(X, -3), InvalidWindow, "size must be at least 1"),
+    (lambda: sash.rolling(X, 2.0), InvalidWindow, "size must be an integer, not 2.0"),
+    (lambda: sash.rolling(X, True), InvalidWindow, "size must be an integer"),
+    (lambda: sash.rolling(X, 2, 0), InvalidWindow, "every must be at least 1"),
+    (lambda: sash.rolling(X, 2, "1"), InvalidWindow, "every must be an integer"),
+    (lambda: sash.rolling(X.reshape(5, 2), 2), InvalidType, "one dimension, not 2"),
+    (lambda: sash.rolling(X.astype(object), 2), InvalidType, "object; give it a type first"),
+    (lambda: sash.rolling(X.astype(complex), 2), InvalidType, "complex128"),
+    (lambda: sash.rolling(X.astype(np.longdouble), 2), InvalidType, "float128|longdouble|float96"),
+    (lambda: sash.rolling(7, 2), InvalidType, "not int"),
+    (lambda: sash.rolling([1, "a"], 2), InvalidType, "one type"),
+    (lambda: sash.rolling(X, 2, agg="mni"), UnknownName, "did you mean 'min'"),
+    (lambda: sash.rolling(X, 2, agg=3), InvalidType, "not 3"),
+    (lambda: sash.rolling(X, 2, agg=S.sum("cpu")), InvalidArgument, "without them"),
+    (lambda: sash.rolling(X, 2, agg=S.sum().where("x > 1")), InvalidArgument, "no condition"),
+    (lambda: sash.rolling(X, 2, algorithm="two_stack"), UnknownName, "did you mean 'two_stacks'"),
+    (lambda: sash.rolling(X, 2, algorithm=1), InvalidArgument, "must be a name"),
+    (lambda: sash.rolling(X, 2, agg="sum", algorithm="running"), UnlawfulAlgorithm, "invertible"),
+    (lambda: sash.rolling(X, 2, agg="sum", algorithm="subtract_on_evict"), UnlawfulAlgorithm, "invertible or selective"),
+    (lambda: sash.rolling(X, 4, 2, "first", algorithm="slices"), UnlawfulAlgorithm, "commutative"),
+    (lambda: sash.rolling(X, 5, 2, algorithm="slices"), UnlawfulAlgorithm, "multiple"),
+    (lambda: sash.rolling(X, 5, 2, algorithm="lanes"), UnlawfulAlgorithm, "slide by 1"),
+    (lambda: sash.rolling(X, 5, agg="geometric_mean", algorithm="lanes"), UnlawfulAlgorithm, "branch-free"),
+    (lambda: sash.rolling(X, 5, agg="median", algorithm="blocks"), UnlawfulAlgorithm, "one algorithm of its own"),
+    (lambda: sash.rolling(X, 2, device="gpu"), InvalidArgument, "'auto' or 'cpu'"),
+    (lambda: sash.rolling(["a", "b"], 2, agg="sum"), InvalidType, "sum does not take string"),
+    (lambda: sash.rolling([True, False], 2, agg="sum"), InvalidType, "sum does not take bool"),
+    (lambda: sash.rolling(pa.array([[1]]), 1), InvalidType, "list"),
+    (lambda: sash.rolling(pa.table({"a": [1]}), 1), InvalidType, "one column"),
+    (lambda: sash.rolling(["a"], 1, agg=affine), InvalidType, "does not take string"),
+    (lambda: S.percentile(q=1.5), InvalidArgument, "from 0 to 1"),
+    (lambda: S.approx_percentile(k=1), InvalidArgument, "from 8 to 65535"),
+    (lambda: S.approx_count_distinct(rsd=0), InvalidArgument, "0.0008 to 0.25"),
+    (lambda: S.string_agg("x", 3), InvalidArgument, "separator"),
+    (lambda: S.sum(3), InvalidType, "column names"),
+    (lambda: S.max_by("x"), InvalidArgument, "takes 2 columns"),
+    (lambda: S.sum("x").alias(""), InvalidArgument, "alias"),
+    (lambda: S.sum("x").where(" "), InvalidArgument, "condition"),
+    (lambda: sash.rolling(X, 3, out=np.empty(8, np.float32)), InvalidArgument, r"float64\[8\], not float32\[8\]"),
+    (lambda: sash.rolling(X, 3, out=np.empty(7)), InvalidArgument, r"float64\[8\]"),
+    (lambda: sash.rolling(X, 3, out=np.empty(16)[::2]), InvalidArgument, "contiguous"),
+    (lambda: sash.rolling(X, 1, out=X), InvalidArgument, "share memory"),
+    (lambda: sash.rolling(pa.array(X), 3, out=np.empty(8)), InvalidArgument, "NumPy input"),
+    (lambda: sash.rolling(X, 3, agg="m4", out=np.empty(8)), InvalidArgument, "out cannot take"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), CASES, ids=[c[2][:30] for c in CASES])
+def test_errors_say_what_is_wrong(call, error, message):
+    with pytest.raises(error, match=message) as caught:
+        call()
+    assert isinstance(caught.value, sash.SashError)
+    assert isinstance(caught.value, ValueError | TypeError | LookupError)
+
+
+def members(**changes):
+    def lift(v):
+        return (v,)
+
+    def combine(a, b):
+        return a
+
+    def lower(s):
+        return s[0]
+
+    return {"identity": (0,), "lift": lift, "combine": combine, "lower": lower, **changes}
+
+
+UDAFS = [
+    (("int65",), {}, "known types"),
+    ((), {}, "at least one field"),
+    (("int64",), {"identity": (0, 0)}, "identity has 2 fields"),
+    (("int64",), {"returns": "str"}, "returns is 'str'"),
+    (("int64",), {"combine": 3}, "must be a function"),
+    (("int64",), {"combine": lambda self, a, b: a}, "and no self"),
+    (("int64",), {"merge": lambda a, b: a}, "not part of a udaf"),
+]
+
+
+@pytest.mark.parametrize(("state", "changes", "message"), UDAFS, ids=[u[2] for u in UDAFS])
+def test_own_aggregates_are_checked(state, changes, message):
+    with pytest.raises(InvalidArgument, match=message):
+        sash.udaf(state=state)(type("own", (), members(**changes)))
+
+
+def test_own_aggregate_without_a_part():
+    given = members()
+    del given["lower"]
+    with pytest.raises(InvalidArgument, match="has no lower"):
+        sash.udaf(state=("int64",))(type("own", (), given))
+    with pytest.raises(InvalidArgument, match="write @sash.udaf"):
+        sash.udaf(type("own", (), given))
+    with pytest.raises(InvalidArgument, match="takes 1 columns"):
+        affine("a", "b")
+
+
+def test_threads_must_be_a_number(monkeypatch):
+    for value in ("0", "many", "-1"):
+        monkeypatch.setenv("SASH_THREADS", value)
+        with pytest.raises(InvalidArgument, match="SASH_THREADS"):
+            sash.rolling(X, 2)
+
+
+def test_out_is_unharmed_after_an_error():
+    out = np.full(8, 5.0)
+    with pytest.raises(UnknownName):
+        sash.rolling(X, 3, agg="maxx", out=out)
+    assert (out == 5).all()

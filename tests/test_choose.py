@@ -1,0 +1,71 @@
+"""Each rule of the chooser, with the plan that it gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash.aggregates import named
+from sash.plan import ledger
+from sash.plan.choose import RULES, Shape, choose, choose_holistic
+from tests.own_aggregates import affine
+
+MIN, FLOAT_SUM, INT_SUM = named("min")().form(pa.float64()), named("sum")().form(pa.float64()), named("sum")().form(pa.int64())
+GEOMETRIC, ORDERED = named("geometric_mean")().form(pa.float64()), affine.form(pa.int64())
+MANY = 1 << 20
+
+GOLDEN = {
+    "windows_do_not_overlap": (MIN, Shape(MANY, 10, 10), "reduce", "a row is in one window at most"),
+    "whole_slices": (FLOAT_SUM, Shape(MANY, 1024, 64), "slices", "16 slices make a window"),
+    "slide_of_several": (ORDERED, Shape(MANY, 1024, 64), "blocks", "slide by 64"),
+    "vector_lanes": (MIN, Shape(MANY, 100, 1), "lanes", "its kernel is compiled"),
+    "exact_inverse": (INT_SUM, Shape(MANY, 100, 1, lanes="not yet"), "running", "exact inverse"),
+    "anything_else": (MIN, Shape(MANY, 100, 1, lanes="not yet"), "blocks", "takes seconds to compile"),
+}
+
+
+def test_every_rule_has_its_plan():
+    assert set(GOLDEN) == {rule.__name__ for rule in RULES}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda r: r.__name__)
+def test_rule(rule):
+    form, shape, algorithm, reason = GOLDEN[rule.__name__]
+    choice = choose(form, shape)
+    assert choice == rule(form, shape)
+    assert choice.algorithm == algorithm
+    assert any(reason in r for r in choice.reasons)
+
+
+def test_reasons_against_lanes():
+    assert any("too few" in r for r in choose(MIN, Shape(1000, 10, 1)).reasons)
+    assert any("calls math.log" in r for r in choose(GEOMETRIC, Shape(MANY, 10, 1)).reasons)
+    assert choose(MIN, Shape(MANY, 100, 1, lanes="would pay")).reasons[-1].startswith("enough rows")
+
+
+def test_aggregates_without_fixed_partials():
+    expected = {"median": "ranks", "percentile": "ranks", "count_distinct": "distinct", "collect_set": "distinct"}
+    expected |= {"collect_list": "gather", "string_agg": "gather", "approx_percentile": "objects", "approx_count_distinct": "objects"}
+    for name, algorithm in expected.items():
+        assert choose_holistic(named(name)()).algorithm == algorithm
+
+
+def test_the_ledger_pays_once():
+    book = ledger.Ledger()
+    assert not book.add("a", ledger.ROWS_THAT_PAY - 1)
+    assert not book.add("b", 5)
+    assert book.add("a", 1)
+
+
+def test_explain_shows_plan_and_text():
+    plan = str(sash.explain(pa.array(["b", None, "a"]), 2, agg="max"))
+    assert "rolling max(string) -> string: 2 windows of 2 rows, every 1, over 3 rows" in plan
+    assert "nulls are skipped" in plan
+    assert "ranks" in plan
+    assert "algorithm: ranks" in str(sash.explain(np.zeros(5), 2, agg="median"))
+    assert "asked for" in str(sash.explain(np.zeros(5), 2, algorithm="daba"))
+    for algorithm in ("lanes", "blocks", "reduce", "slices", "daba", "hammer_slide", "reactive_aggregator"):
+        text = str(sash.explain(np.zeros(5), 2, agg="sum", algorithm=algorithm, source=True))
+        assert "def entry(" in text
