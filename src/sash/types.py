@@ -7,6 +7,8 @@ is an ``int64``, a date an ``int32``, a decimal of up to 18 digits an ``int64`` 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 
@@ -51,9 +53,10 @@ def smallest(machine: str) -> int | float:
 
 
 def largest(machine: str) -> int | float:
-    """The greatest value of a machine type; for floats NaN, which is larger than any number."""
+    """The greatest value of a machine type; for floats NaN, which is larger than any number (always the same NaN, so that
+    forms with it are equal)."""
     if machine in FLOATS:
-        return float("nan")
+        return math.nan
     return 1 if machine == "bool" else int(np.iinfo(machine).max)
 
 

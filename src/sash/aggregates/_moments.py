@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sash.algebra import Aggregate, Form, Function, Partial, Value
+from sash.algebra import Aggregate, Form, Function, Partial, Value, ratio
 from sash.types import double_type, is_numeric
 
 
@@ -19,7 +19,7 @@ def lift(v: Value) -> Partial:
 
 def combine(a: Partial, b: Partial) -> Partial:
     n = a[0] + b[0]
-    share = b[0] / n
+    share = ratio(b[0], n)
     distance = b[1] - a[1]
     return (n, a[1] + distance * share, a[2] + b[2] + distance * distance * (a[0] * share))
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 from sash.aggregates import _limbs as limbs
 from sash.aggregates._limbs import BITS, LIMB
 from sash.aggregates.sum import ROWS_IN_ONE_LIMB, combine, invert, lift
-from sash.algebra import Aggregate, Form, Partial, Value
+from sash.algebra import Aggregate, Form, Partial, Value, ratio
 from sash.types import avg_type, is_numeric, machine_type
 
 
 def lower(s: Partial, n: Value) -> Value:
-    return s[0] / n
+    return ratio(s[0], n)
 
 
 def lower_two_limbs(s: Partial, n: Value) -> Value:
     """Exact up to the division while the sum has 64 bits; beyond that, in doubles."""
     narrow = -2 <= s[0] and s[0] <= 1
-    return ((s[0] << BITS) + s[1] if narrow else s[0] * LIMB + s[1]) / n
+    return ratio((s[0] << BITS) + s[1] if narrow else s[0] * LIMB + s[1], n)
 
 
 def lower_limbs_and_count(s: Partial, n: Value) -> Value:

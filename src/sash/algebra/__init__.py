@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from sash.algebra.aggregate import Aggregate, Kind, Reading, columns_of, reinterpreted, struct_of
 from sash.algebra.form import NOTHING, POSITION, Form, Nothing, Objects, plain_objects
-from sash.algebra.primitives import PRIMITIVES, Function, Partial, Value, larger, smaller
+from sash.algebra.primitives import PRIMITIVES, Function, Partial, Value, larger, ratio, smaller
 
 __all__ = [
     "NOTHING",
@@ -30,6 +30,7 @@ __all__ = [
     "columns_of",
     "larger",
     "plain_objects",
+    "ratio",
     "reinterpreted",
     "smaller",
     "struct_of",

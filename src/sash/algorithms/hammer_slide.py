@@ -20,7 +20,9 @@ from sash.algebra import Form, Function, Partial
 from sash.algorithms import driver
 from sash.algorithms.base import HEADER, Array, Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.algorithms.scan import scan, scan_plain
 from sash.errors import InvalidArgument
+from sash.kernels import objects
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
 from sash.kernels.vocabulary import (
     LANES,
@@ -37,7 +39,6 @@ from sash.kernels.vocabulary import (
     lift,
     lift_lanes,
     load,
-    load_lanes,
     store,
     store_lanes,
 )
@@ -103,7 +104,7 @@ def flip(w: Index, M: Memory) -> None:
         start = w[ENDS + ((k - 1) & w[MASK])] if k > w[OLDEST] else w[FRONT]
         if PER_SLIDE:
             if start < stop:
-                s = combine(scan(w, M[VALUES], start, stop), s)
+                s = combine(scan_slide(w, M[VALUES], start, stop), s)
             store(M[BACK_SUMS], k & w[MASK], s)
         else:
             for p in range(stop - 1, start - 1, -1):
@@ -116,30 +117,13 @@ def flip(w: Index, M: Memory) -> None:
     w[FLIPPED] = w[NEWEST]
     w[SPLIT] = split
     if split < w[BACK]:
-        store(M[RUNNING], 0, scan(w, M[VALUES], split, w[BACK]))
+        store(M[RUNNING], 0, scan_slide(w, M[VALUES], split, w[BACK]))
 
 
-def scan(w: Index, S: States, first: int, last: int) -> Partial:
+def scan_slide(w: Index, S: States, first: int, last: int) -> Partial:
     """The aggregate of the positions ``first`` to ``last - 1``."""
-    p = first
-    if SIMD and last - first >= LANES and place(w, p) + LANES <= w[MASK] + 1:
-        a = load_lanes(S, place(w, p))
-        p += LANES
-        while p + LANES <= last and place(w, p) + LANES <= w[MASK] + 1:
-            a = combine_lanes(a, load_lanes(S, place(w, p)))
-            p += LANES
-        s = fold_lanes(a)
-    else:
-        s = load(S, place(w, p))
-        p += 1
-    while p < last:
-        s = combine(s, load(S, place(w, p)))
-        p += 1
-    return s
-
-
-def scan_plain(w: Index, S: States, first: int, last: int) -> Partial:
-    """:func:`scan`, one value at a time."""
+    if RING:
+        return scan(S, w[MASK], first, last)
     s = load(S, place(w, first))
     for p in range(first + 1, last):
         s = combine(s, load(S, place(w, p)))
@@ -364,4 +348,5 @@ class HammerSlide(WindowAlgorithm):
         return super()._moves(kind, old, new)
 
     def _object_words(self) -> dict[str, Any]:
-        return {**super()._object_words(), **self.switches, "SIMD": False}
+        words = {**super()._object_words(), **self.switches, "SIMD": False}
+        return {**words, "scan": objects.bind(scan_plain, words)}

@@ -99,13 +99,13 @@ def windows_in_lanes(X: Rows, begin: int, end: int, size: int, every: int, R: Re
 
 
 def slices_in_lanes(X: Rows, begin: int, end: int, size: int, S: States) -> int:
-    """Partials of equal slices: ``S[j]`` holds the rows ``j * size`` to ``(j + 1) * size - 1``, for aggregates that commute."""
+    """Partials of equal slices: ``S[j - begin]`` holds the rows ``j * size`` to ``(j + 1) * size - 1``; for aggregates that commute."""
     j = begin
     if size % LANES == 0:
         while j + LANES <= end:
-            store_lanes(S, j, fold_segments(X, j * size, size, size))
+            store_lanes(S, j - begin, fold_segments(X, j * size, size, size))
             j += LANES
     while j < end:
-        store(S, j, in_lanes(X, j * size, (j + 1) * size))
+        store(S, j - begin, in_lanes(X, j * size, (j + 1) * size))
         j += 1
     return end

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form
-from sash.algorithms import blocks, lanes, reduce, running
+from sash.algorithms import blocks, doubling, lanes, reduce, running
 from sash.algorithms.base import WindowAlgorithm
 from sash.errors import IntegerOverflow
 from sash.kernels.compiler import Kernel, compiled
@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 
 BUFFERS_OF_LANES = 4
 LINE = 64
+SLICES_AT_A_TIME = 1 << 15
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def lane_sizes(form: Form) -> dict[str, int]:
     return {
         "PIECE": 256,
         "TILE": 1024 if wide <= 8 else 512,
-        "LONGEST_BLOCK": 8192 if wide <= 4 else 4096 if wide <= 8 else 2048 if wide <= 16 else 1024,
+        "LONGEST_BLOCK": 8192 if wide <= 4 else 4096,
         "AHEAD": 2048,
     }
 
@@ -219,7 +220,8 @@ def slices_modules(form: Form, masked: bool) -> tuple[Module, Module]:
     """Rows to slices, and windows over slices."""
     known = not masked
     first = generate(reduce.slices_in_lanes, form, masked=masked, lanes=vector_width(form), known_rows=known)
-    return first, generate(blocks.slide_by_one, form, masked=masked, known_rows=known, partials=True)
+    second = generate(doubling.slide_by_one, form, masked=masked, lanes=vector_width(form), known_rows=known, partials=True)
+    return first, second
 
 
 def _run_slices(job: Job, out: Array | None) -> Output:
@@ -229,18 +231,20 @@ def _run_slices(job: Job, out: Array | None) -> Output:
     first, second = compiled(first_module), compiled(second_module)
     output = make_output(job.form, second_module, job.windows, out)
     per_window = job.size // job.every
-    count = job.windows + per_window - 1
-    state = [np.empty(count, dtype(m)) for m in first_module.state]
+    chunk = max(SLICES_AT_A_TIME, 4 * per_window)
 
-    def slice_up(begin: int, end: int) -> None:
-        first(*job.rows, begin, end, job.every, *state)
+    def work(begin: int, end: int) -> None:
+        # A chunk's slices stay in the cache until its windows are made from them.
+        places = min(chunk, end - begin) + per_window + 2 * second_module.lanes
+        state = [np.zeros(places, dtype(m)) for m in first_module.state]
+        scratch = [np.zeros(places, dtype(m)) for _ in range(2) for m in second_module.state]
+        for start in range(begin, end, chunk):
+            stop = min(start + chunk, end)
+            first(*job.rows, start, stop + per_window - 1, job.every, *state)
+            part = [a if a is output.misfit else a[start:stop] for a in output.arguments()]
+            second(*state, stop - start, per_window, *scratch, *part, *_known(job))
 
-    def assemble(begin: int, end: int) -> None:
-        scratch = [np.empty(per_window, dtype(m)) for m in second_module.state]
-        second(*state, begin, end, per_window, *scratch, *output.arguments(), *_known(job))
-
-    threads.each(slice_up, threads.shares(0, count, rows_each=job.every, multiple=16))
-    threads.each(assemble, threads.shares(0, job.windows))
+    threads.each(work, threads.shares(0, job.windows, rows_each=job.every, multiple=16))
     return check(output, job.form)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from sash.algebra import Form, Function, Partial
 from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
-from sash.kernels.vocabulary import Index, Memory, combine, identity, invert, load, same, store
+from sash.algorithms.scan import scan, scan_plain
+from sash.kernels.generate import Module, generate, vector_reason, vector_width
+from sash.kernels.vocabulary import Index, Memory, combine, invert, load, same, store
 
 RUNNING = 0
 
@@ -32,22 +34,7 @@ def evict_by_rescan(w: Index, M: Memory) -> None:
     leaving = load(M[0], w[FRONT] & w[MASK])
     w[FRONT] += 1
     if same(leaving, load(M[1], RUNNING)) and w[FRONT] < w[BACK]:
-        store(M[1], RUNNING, scan(w, M))
-
-
-def scan(w: Index, M: Memory) -> Partial:
-    """The window from scratch, in four independent chains that the processor can run side by side."""
-    first, last = w[FRONT], w[BACK]
-    quarter = (last - first) // 4
-    a, b, c, d = identity(), identity(), identity(), identity()
-    for k in range(first, first + quarter):
-        a = combine(a, load(M[0], k & w[MASK]))
-        b = combine(b, load(M[0], (k + quarter) & w[MASK]))
-        c = combine(c, load(M[0], (k + 2 * quarter) & w[MASK]))
-        d = combine(d, load(M[0], (k + 3 * quarter) & w[MASK]))
-    for k in range(first + 4 * quarter, last):
-        d = combine(d, load(M[0], k & w[MASK]))
-    return combine(combine(a, b), combine(c, d))
+        store(M[1], RUNNING, scan(M[0], w[MASK], w[FRONT], w[BACK]))
 
 
 def query(w: Index, M: Memory) -> Partial:
@@ -81,3 +68,22 @@ class SubtractOnEvict(WindowAlgorithm):
     @classmethod
     def functions_for(cls, form: Form) -> tuple[Function, Function, Function]:
         return (insert, evict_by_inverse if form.invertible else evict_by_rescan, query)
+
+    @classmethod
+    def module(
+        cls, function: Function, form: Form, *, masked: bool = False, known_rows: bool = False, simd: bool = True
+    ) -> Module:
+        rescans = not form.invertible
+        vector = simd and rescans and vector_reason(form) is None
+        bindings = list(zip(("insert", "evict", "query"), cls.functions_for(form), strict=True))
+        if rescans and not vector:
+            bindings.append(("scan", scan_plain))
+        return generate(
+            function,
+            form,
+            masked=masked,
+            lanes=vector_width(form) if vector else 0,
+            buffers=len(cls.buffers),
+            known_rows=known_rows,
+            bindings=tuple(bindings),
+        )

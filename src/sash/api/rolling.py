@@ -18,6 +18,7 @@ from sash.aggregates.percentile import Percentile
 from sash.algebra import Aggregate, Form, struct_of
 from sash.algorithms import distinct, ranks
 from sash.algorithms.binding import form_of
+from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run, slide_modules
 from sash.algorithms.two_stacks import TwoStacks
 from sash.columns import Array, Column
@@ -191,22 +192,10 @@ def _known_rows(request: Request, column: Column, output: Output) -> Array | Non
     aggregate = request.aggregate
     if column.valid is None or aggregate.counts_rows or aggregate.kept_inputs == (0,) and aggregate.arity == 1:
         return known
-    held = windows_with_rows(column.valid, len(column), request)
+    held = windows_with_rows(column.valid, len(column), request.size, request.every, request.windows)
     if held is None:
         return known
     return held if known is None else known & held
-
-
-def windows_with_rows(valid: Array, count: int, request: Request) -> Array | None:
-    """Which windows hold a row that is not null; None if all do."""
-    present = np.unpackbits(valid, bitorder="little")[:count]
-    gaps = np.flatnonzero(present)
-    edges = np.concatenate([[-1], gaps, [count]])
-    if int(np.diff(edges).max()) - 1 < request.size:
-        return None
-    totals = np.concatenate([[0], np.cumsum(present, dtype=np.int64)])
-    starts = np.arange(request.windows) * request.every
-    return (totals[starts + request.size] > totals[starts]).astype(np.uint8)
 
 
 def _as_numpy(request: Request, form: Form, output: Output, known: Array | None, out: Array | None) -> Array:

@@ -11,6 +11,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import binding as llvm
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
@@ -624,16 +625,18 @@ def place_in_line(count: int) -> Any:
 
 
 def _extreme(name: str) -> Any:
-    """``smaller`` or ``larger`` of two lanes of one type."""
+    """``smaller`` or ``larger`` of two lanes, or of two numbers, of one type; never a branch."""
     less = name == "smaller"
 
     @intrinsic  # type: ignore[untyped-decorator]
     def apply(typing_context: Any, a: Any, b: Any) -> Any:
+        element = a.dtype if isinstance(a, Lanes) else a
+
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x, y = args
-            if isinstance(a.dtype, types.Float):
-                # llvm.minnum gives the other operand where one is NaN: one vector instruction and one blend
-                suffix = f"v{a.count}f{a.dtype.bitwidth}"
+            if isinstance(element, types.Float):
+                # llvm.minnum gives the other operand where one is NaN: one instruction and one blend
+                suffix = f"v{a.count}f{element.bitwidth}" if isinstance(a, Lanes) else f"f{element.bitwidth}"
                 function = cgutils.get_or_insert_function(
                     builder.module, ir.FunctionType(x.type, [x.type] * 2), f"llvm.{'minnum' if less else 'maxnum'}.{suffix}"
                 )
@@ -641,7 +644,7 @@ def _extreme(name: str) -> Any:
                 if less:
                     return chosen
                 return builder.select(builder.fcmp_unordered("uno", x, y), builder.fadd(x, y), chosen)
-            signed = a.dtype != types.boolean and a.dtype.signed
+            signed = element != types.boolean and element.signed
             compare = builder.icmp_signed if signed else builder.icmp_unsigned
             return builder.select(compare("<=" if less else ">=", x, y), x, y)
 
@@ -650,7 +653,7 @@ def _extreme(name: str) -> Any:
     return apply
 
 
-_smaller_lanes, _larger_lanes = _extreme("smaller"), _extreme("larger")
+_smallest, _largest = _extreme("smaller"), _extreme("larger")
 
 
 def smaller(a: Any, b: Any) -> Any:
@@ -663,19 +666,70 @@ def larger(a: Any, b: Any) -> Any:
 
 @_overloads(smaller)
 def _smaller(a: Any, b: Any) -> Any:
-    if isinstance(a, Lanes):
-        return lambda a, b: _smaller_lanes(a, b)
+    if a == b and isinstance(a, Lanes | types.Number | types.Boolean):
+        return lambda a, b: _smallest(a, b)
     return lambda a, b: a if b != b else a if a <= b else b
 
 
 @_overloads(larger)
 def _larger(a: Any, b: Any) -> Any:
-    if isinstance(a, Lanes):
-        return lambda a, b: _larger_lanes(a, b)
+    if a == b and isinstance(a, Lanes | types.Number | types.Boolean):
+        return lambda a, b: _largest(a, b)
     return lambda a, b: a if a != a or a >= b else b
 
 
-PRIMITIVES = {"smaller": smaller, "larger": larger}
+def ratio(a: Any, b: Any) -> Any:
+    return a / b
+
+
+def _has_wide_reciprocals() -> bool:
+    return bool(llvm.get_host_cpu_features().get("avx512f", False))
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ratio_lanes(typing_context: Any, a: Any, b: Any) -> Any:
+    """An estimate of 1 / b, twice refined (Newton), times a, once corrected: right up to the last bit."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        eight = ir.VectorType(ir.DoubleType(), 8)
+        estimate = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(eight, [eight, eight, ir.IntType(8)]), "llvm.x86.avx512.rcp14.pd.512"
+        )
+        fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(eight, [eight] * 3), "llvm.fma.v8f64")
+        one = ir.Constant(eight, [ir.Constant(ir.DoubleType(), 1.0)] * 8)
+
+        def divided(x: Any, y: Any) -> Any:
+            r = builder.call(estimate, [y, ir.Constant(eight, ir.Undefined), ir.IntType(8)(-1)])
+            negative = builder.fneg(y)
+            for _ in range(2):
+                r = builder.call(fma, [r, builder.call(fma, [negative, r, one]), r])
+            q = builder.fmul(x, r)
+            better = builder.call(fma, [builder.call(fma, [negative, q, x]), r, q])
+            return builder.select(builder.fcmp_ordered("ord", better, better), better, q)  # infinities stay what they are
+
+        parts = []
+        for start in range(0, a.count, 8):
+            places = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(start, start + 8)))
+            x, y = (v if a.count == 8 else builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), places) for v in args)
+            parts.append(divided(x, y))
+        if len(parts) == 1:
+            return parts[0]
+        joined = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(16)))
+        return builder.shuffle_vector(parts[0], parts[1], joined)
+
+    return a(a, b), generate
+
+
+@_overloads(ratio)
+def _ratio(a: Any, b: Any) -> Any:
+    count = _count(a, b)
+    if count in (8, 16) and _has_wide_reciprocals() and not any(_dtype(t) == types.float32 for t in (a, b)):
+        as_double = caster(types.float64, count)
+        return lambda a, b: _ratio_lanes(as_double(a), as_double(b))
+    return lambda a, b: a / b
+
+
+PRIMITIVES = {"smaller": smaller, "larger": larger, "ratio": ratio}
 
 
 def _zeros(name: str) -> Any:

@@ -1,0 +1,56 @@
+"""The command line: ``sash demo``, ``sash bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sash.errors import SashError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Sliding-window aggregation, fast and general.")
+
+
+@app.command()
+def demo(
+    rows: Annotated[int, typer.Option(help="How many readings to generate.", min=100_000)] = 4_000_000,
+    folder: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-output"),
+) -> None:
+    """Rolling min, max, average and 95th percentile of sensor readings, with the peers' times and a picture."""
+    from sash.demo import run
+
+    run(rows, folder)
+
+
+@app.command()
+def bench(
+    names: Annotated[list[str] | None, typer.Argument(help="rolling, hammer or reactive; all if none is given.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Less data: for trying, not for figures.")] = False,
+    folder: Annotated[Path, typer.Option(help="Where JSON, Markdown and pictures go.")] = Path("bench-results"),
+    docs: Annotated[Path | None, typer.Option(help="A page whose marked section takes the tables.")] = None,
+    data: Annotated[Path | None, typer.Option(help="A folder with the papers' real traces; generated ones otherwise.")] = None,
+) -> None:
+    """Measure, against the peers, in one run."""
+    from sash.bench import NAMES, run
+
+    chosen = names or list(NAMES)
+    for name in chosen:
+        if name not in NAMES:
+            typer.echo(f"unknown benchmark {name!r}; known: {', '.join(NAMES)}", err=True)
+            raise typer.Exit(2)
+    for name in chosen:
+        run(name, quick=quick, folder=folder, docs=docs, data=data)
+
+
+def main() -> None:
+    """The entry point: errors of ours are one line, not a traceback."""
+    try:
+        app()
+    except SashError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise SystemExit(1) from error
+
+
+if __name__ == "__main__":
+    main()
