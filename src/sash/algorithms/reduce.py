@@ -109,3 +109,10 @@ def slices_in_lanes(X: Rows, begin: int, end: int, size: int, S: States) -> int:
         store(S, j - begin, in_lanes(X, j * size, (j + 1) * size))
         j += 1
     return end
+
+
+def ranges_in_lanes(X: Rows, lo: Index, hi: Index, begin: int, end: int, R: Results) -> int:
+    """Every range from scratch, for aggregates that commute; an empty one gives the identity's result."""
+    for j in range(begin, end):
+        emit(R, j, in_lanes(X, lo[j], hi[j]) if lo[j] < hi[j] else identity())
+    return end
