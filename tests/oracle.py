@@ -148,4 +148,3 @@ def agree(name: str, ours: Any, theirs: Any, rows: Sequence[Any] = ()) -> bool:
         slack = 1e-7 if name.startswith("stddev") else 1e-9
         return math.isclose(ours, theirs, rel_tol=1e-9, abs_tol=slack * max(scale, 1e-300) * max(1, len(rows)))
     return bool(ours == theirs)
-

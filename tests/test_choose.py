@@ -47,7 +47,12 @@ def test_reasons_against_lanes():
 
 def test_aggregates_without_fixed_partials():
     expected = {"median": "ranks", "percentile": "ranks", "count_distinct": "distinct", "collect_set": "distinct"}
-    expected |= {"collect_list": "gather", "string_agg": "gather", "approx_percentile": "objects", "approx_count_distinct": "objects"}
+    expected |= {
+        "collect_list": "gather",
+        "string_agg": "gather",
+        "approx_percentile": "objects",
+        "approx_count_distinct": "objects",
+    }
     for name, algorithm in expected.items():
         assert choose_holistic(named(name)()).algorithm == algorithm
 

@@ -123,7 +123,15 @@ SIZES = [1, 5, 31, 32, 33, 64, 100, 511, 512, 513, 1000, 1024, 4096, 4099, 9000]
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("min", "int32"), ("max", "float64"), ("sum", "float64"), ("avg", "int32"), ("max_by", "float64"), ("var_samp", "float64"), ("first", "int16")],
+    [
+        ("min", "int32"),
+        ("max", "float64"),
+        ("sum", "float64"),
+        ("avg", "int32"),
+        ("max_by", "float64"),
+        ("var_samp", "float64"),
+        ("first", "int16"),
+    ],
 )
 def test_lanes_agree_with_single_values(name, kind):
     rng = np.random.default_rng(7)
@@ -266,7 +274,9 @@ def test_what_numba_cannot_compile_is_named():
         return str(s[0]).nothing()
 
     own = make(lift=lift, combine=combine, lower=lower)
-    with pytest.raises(UncompilableFunction, match=r"lower \(test_kernels.py, line \d+\), `return str\(s\[0\]\).nothing\(\)`: numba cannot"):
+    with pytest.raises(
+        UncompilableFunction, match=r"lower \(test_kernels.py, line \d+\), `return str\(s\[0\]\).nothing\(\)`: numba cannot"
+    ):
         sash.rolling(np.zeros(5), 2, agg=own)
     with pytest.raises(UncompilableFunction, match="not as a lambda"):
         sash.rolling(np.zeros(5), 2, agg=make())

@@ -116,7 +116,11 @@ def test_check_laws_shows_the_simplest_counterexample():
 
 
 def test_broken_laws_are_noticed_before_any_work():
-    for broken, law in ((own(combine=minus), "identity"), (own(combine=second, commutative=True), "commutative"), (own(invert=wrong_inverse), "invertible")):
+    for broken, law in (
+        (own(combine=minus), "identity"),
+        (own(combine=second, commutative=True), "commutative"),
+        (own(invert=wrong_inverse), "invertible"),
+    ):
         with pytest.raises(BrokenLaw, match=law):
             sash.rolling(np.arange(5), 2, agg=broken)
 

@@ -22,7 +22,15 @@ def test_import_is_quick_and_light():
     """The modules that cost time are not loaded; `make bench NAME=rolling` measures the time."""
     script = "import sys, numpy, pyarrow; before = set(sys.modules); import sash; print(' '.join(set(sys.modules) - before))"
     loaded = run(script).split()
-    assert not {m.partition(".")[0] for m in loaded} & {"numba", "llvmlite", "pyspark", "pyopencl", "pandas", "polars", "matplotlib"}
+    assert not {m.partition(".")[0] for m in loaded} & {
+        "numba",
+        "llvmlite",
+        "pyspark",
+        "pyopencl",
+        "pandas",
+        "polars",
+        "matplotlib",
+    }
     assert len(loaded) < 10
 
 
@@ -39,8 +47,9 @@ def test_the_wheel_runs_outside_the_checkout(tmp_path):
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)
     script = (
         "import numpy as np, sash, pathlib\n"
-        "print(pathlib.Path(sash.__file__).is_relative_to(pathlib.Path(%r)), (pathlib.Path(sash.__file__).parent / 'py.typed').exists())\n"
-        "print(sash.rolling(np.array([3, 1, 2]), 2, agg='max').tolist())" % str(target)
+        "folder = pathlib.Path(sash.__file__).parent\n"
+        f"print(folder.is_relative_to(pathlib.Path({str(target)!r})), (folder / 'py.typed').exists())\n"
+        "print(sash.rolling(np.array([3, 1, 2]), 2, agg='max').tolist())"
     )
     assert run(script, PYTHONPATH=str(target), SASH_CACHE=str(tmp_path / "cache")) == "True True\n[3, 2]"
 

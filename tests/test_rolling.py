@@ -38,7 +38,12 @@ def check(name, arrow_type, rows, size, every):
     assert len(ours) == len(expected)
     for k, (a, b) in enumerate(zip(ours, expected, strict=True)):
         window = rows[k * every : k * every + size]
-        assert oracle.agree(name, a, b, window if arrow_type in (pa.float32(), pa.float64(), pa.int64()) else ()), (k, a, b, window)
+        assert oracle.agree(name, a, b, window if arrow_type in (pa.float32(), pa.float64(), pa.int64()) else ()), (
+            k,
+            a,
+            b,
+            window,
+        )
 
 
 @pytest.mark.parametrize("nulls", [False, True], ids=["dense", "nulls"])
@@ -88,7 +93,9 @@ def accepted(name, t):
 
 
 @pytest.mark.parametrize(
-    ("t", "name"), [(t, n) for t in OTHER_TYPES for n in [*NARROW, "string_agg", "collect_list", "collect_set"] if accepted(n, t)], ids=str
+    ("t", "name"),
+    [(t, n) for t in OTHER_TYPES for n in [*NARROW, "string_agg", "collect_list", "collect_set"] if accepted(n, t)],
+    ids=str,
 )
 def test_other_types(t, name):
     @given(rows=rows_of(OTHER_TYPES[t], True), window=windows)
@@ -235,7 +242,12 @@ def test_pandas_and_polars_series():
     import pandas as pd
     import polars as pl
 
-    for series in (pd.Series([1.0, None, 3.0]), pl.Series([1.0, None, 3.0]), [1.0, None, 3.0], pa.chunked_array([[1.0, None], [3.0]])):
+    for series in (
+        pd.Series([1.0, None, 3.0]),
+        pl.Series([1.0, None, 3.0]),
+        [1.0, None, 3.0],
+        pa.chunked_array([[1.0, None], [3.0]]),
+    ):
         assert sash.rolling(series, 2, agg="sum").to_pylist() == [1.0, 3.0]
     assert sash.rolling(pl.Series(["b", "a"]), 2).to_pylist() == ["a"]
     assert sash.rolling(pd.Series(["b", "a"]), 2).to_pylist() == ["a"]

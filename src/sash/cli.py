@@ -9,7 +9,12 @@ import typer
 
 from sash.errors import SashError
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Sliding-window aggregation, fast and general.")
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Sliding-window aggregation, fast and general.",
+)
 
 
 @app.command()

@@ -14,9 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.algebra import Reading
 from sash.errors import InvalidType
-from sash.types import dtype, is_orderable, is_ranked, machine_type
+from sash.types import Reading, dtype, is_orderable, is_ranked, machine_type
 
 Array = npt.NDArray[Any]
 
@@ -63,9 +62,7 @@ def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
             return pa.array(values)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise InvalidType(f"{argument} must hold values of one type: {error}") from error
-    raise InvalidType(
-        f"{argument} must be a NumPy or Arrow array, a pandas or polars series or a list, not {type(values).__name__}"
-    )
+    raise InvalidType(f"{argument} must be a NumPy or Arrow array, a pandas or polars series or a list, not {type(values).__name__}")
 
 
 def _from_numpy(values: Array, argument: str) -> pa.Array | Array:
@@ -75,11 +72,7 @@ def _from_numpy(values: Array, argument: str) -> pa.Array | Array:
         return values
     if values.dtype.kind in "mMUS":
         return _decoded(pa.array(values))
-    hint = (
-        "give it a type first, e.g. .astype(float)"
-        if values.dtype == object
-        else "numbers, booleans, times and strings are supported"
-    )
+    hint = "give it a type first, e.g. .astype(float)" if values.dtype == object else "numbers, booleans, times and strings are supported"
     raise InvalidType(f"{argument} has the NumPy type {values.dtype}; {hint}")
 
 

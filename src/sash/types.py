@@ -8,9 +8,14 @@ is an ``int64``, a date an ``int32``, a decimal of up to 18 digits an ``int64`` 
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+
+Reading = Literal["order", "limbs", "double"]
+"""What an aggregate reads of a type without a machine type of its own: ranks that keep the order, the digits of a decimal in
+limbs of 62 bits, or a double."""
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

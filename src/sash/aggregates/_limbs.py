@@ -38,7 +38,7 @@ def lower(s: Partial) -> Value:
 
 def fits(s: Partial) -> Value:
     """Whether the value has 64 bits."""
-    return -2 <= s[0] and s[0] <= 1
+    return s[0] >= -2 and s[0] <= 1
 
 
 def lower_limbs(s: Partial) -> Value:

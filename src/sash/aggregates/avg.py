@@ -20,7 +20,7 @@ def lower(s: Partial, n: Value) -> Value:
 
 def lower_two_limbs(s: Partial, n: Value) -> Value:
     """Exact up to the division while the sum has 64 bits; beyond that, in doubles."""
-    narrow = -2 <= s[0] and s[0] <= 1
+    narrow = s[0] >= -2 and s[0] <= 1
     return ratio((s[0] << BITS) + s[1] if narrow else s[0] * LIMB + s[1], n)
 
 

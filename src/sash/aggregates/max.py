@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sash.algebra import Aggregate, Form, Partial, Value, larger
-from sash.types import is_orderable, smallest, order_type
+from sash.types import is_orderable, order_type, smallest
 
 
 def lift(v: Value) -> Partial:

@@ -10,7 +10,7 @@ types of its inputs, which is all that the kernel generator needs to know.
 
 from __future__ import annotations
 
-from sash.algebra.aggregate import Aggregate, Kind, Reading, columns_of, reinterpreted, struct_of
+from sash.algebra.aggregate import Aggregate, Kind, columns_of, reinterpreted, struct_of
 from sash.algebra.form import NOTHING, POSITION, Form, Nothing, Objects, plain_objects
 from sash.algebra.primitives import PRIMITIVES, Function, Partial, Value, larger, ratio, smaller
 
@@ -25,7 +25,6 @@ __all__ = [
     "Nothing",
     "Objects",
     "Partial",
-    "Reading",
     "Value",
     "columns_of",
     "larger",

@@ -10,12 +10,10 @@ import pyarrow as pa
 
 from sash.algebra.form import Form, Objects
 from sash.errors import InvalidType
+from sash.types import Reading
 
 Kind = Literal["fields", "runs", "items", "sketch"]
 """How partials are held: flat fields (compiled), sorted runs, rows in order, or a sketch."""
-Reading = Literal["order", "limbs", "double"]
-"""What an aggregate reads of a type without a machine type of its own: ranks that keep the order, the digits of a decimal in
-limbs of 62 bits, or a double."""
 
 
 @dataclass(frozen=True)

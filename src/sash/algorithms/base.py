@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from sash.algebra import Form, Function
 from sash.algorithms import driver
-from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.binding import Binding, bind_aggregate
+from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.errors import EmptyWindow, InvalidArgument, UnlawfulAlgorithm
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled, pointer
@@ -251,9 +251,9 @@ class WindowAlgorithm(ABC):
         fields = len(self._state)
         for b, kind in enumerate(self.buffers):
             moves = self._moves(kind, old, new)
-            places, moved = (np.array([m[side] for m in moves], np.int64) for side in (0, 1))
+            old_places, new_places = (np.array([m[side] for m in moves], np.int64) for side in (0, 1))
             for k in range(b * fields, (b + 1) * fields):
-                memory[k][moved] = self._memory[k][places]
+                memory[k][new_places] = self._memory[k][old_places]
         w[MASK], w[CAPACITY] = new - 1, new
         self._memory = memory
         self._bind_arguments()

@@ -128,8 +128,7 @@ class Binding:
         if rest and not rest[0][0]:
             return None
         values = tuple(
-            bool(column[0]) if machine == "bool" else column[0].item()
-            for column, machine in zip(result, self.form.outputs, strict=False)
+            bool(column[0]) if machine == "bool" else column[0].item() for column, machine in zip(result, self.form.outputs, strict=False)
         )
         return values[0] if outputs == 1 else values
 

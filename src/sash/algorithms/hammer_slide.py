@@ -58,8 +58,9 @@ RING, DECOMPOSED, PER_SLIDE, SIMD = True, True, True, True
 def place(w: Index, p: int) -> int:
     """Where position ``p`` lies: in a ring, or in a chunk that a directory points to (as in C++'s deque)."""
     if RING:
-        return p & w[MASK]
-    chunk = w[ENDS + w[MASK] + 1 + ((p & w[MASK]) >> CHUNK)]
+        at: int = p & w[MASK]
+        return at
+    chunk: int = w[ENDS + w[MASK] + 1 + ((p & w[MASK]) >> CHUNK)]
     return (chunk << CHUNK) + (p & 511)
 
 

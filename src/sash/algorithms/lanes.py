@@ -49,9 +49,7 @@ def widen(X: Rows, first: int, count: int, S: States, place: int) -> None:
             prefetch(X, first + j + AHEAD)
 
 
-def widen_and_drain(
-    X: Rows, first: int, count: int, S: States, R: Results, target: int, T: Results, place: int, waiting: int
-) -> None:
+def widen_and_drain(X: Rows, first: int, count: int, S: States, R: Results, target: int, T: Results, place: int, waiting: int) -> None:
     """:func:`widen`, while ``waiting`` results in ``T`` move to their places from ``target`` on: reading and writing at once."""
     fours(X, first, 0, count + LANES, S, 0)
     both = min(count, waiting)
@@ -215,9 +213,7 @@ def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Re
     return i
 
 
-def emit_piece(
-    S: States, at: int, start: int, count: int, ahead: States, rest: int, prefix: Partial, T: Results, place: int
-) -> Partial:
+def emit_piece(S: States, at: int, start: int, count: int, ahead: States, rest: int, prefix: Partial, T: Results, place: int) -> Partial:
     """The windows of one piece: their suffixes joined with a prefix that grows by two vectors at a time."""
     j = start
     while j + 2 * LANES <= count:

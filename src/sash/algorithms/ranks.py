@@ -9,7 +9,6 @@ by a few rows.)
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -46,9 +45,7 @@ def previous_bit(bits: Index, i: int) -> int:
     return (word << 6) + 63 - leading_zeros(rest)
 
 
-def quantiles(
-    ranks: Index, ordered: Reals, bits: Index, q: Reals, windows: int, size: int, every: int, out: Reals, known: Index
-) -> int:
+def quantiles(ranks: Index, ordered: Reals, bits: Index, q: Reals, windows: int, size: int, every: int, out: Reals, known: Index) -> int:
     """The ``q[0]``-quantiles of windows over one chunk; the rank of a null row is -1.
 
     ``known[j]`` becomes the number of rows in window ``j`` that are not null.
@@ -77,7 +74,7 @@ def quantiles(
         if count == 0:
             continue
         position = (count - 1) * q[0]
-        wanted = int(math.floor(position))
+        wanted = int(position)  # positions are not negative
         while below > wanted:
             cursor = previous_bit(bits, cursor)
             below -= 1
@@ -118,9 +115,7 @@ def roll(
             if present is not None:
                 ranks[present[start : start + len(rows)] == 0] = -1
             bits = np.zeros(len(rows) // 64 + 2, np.int64)
-            kernel(
-                ranks, rows[order], bits, share, count, size, every, results[first : first + count], known[first : first + count]
-            )
+            kernel(ranks, rows[order], bits, share, count, size, every, results[first : first + count], known[first : first + count])
 
     threads.each(work, threads.shares(0, windows, rows_each=every))
     return results, known

@@ -7,6 +7,7 @@ three quarters used; otherwise it doubles, and it halves when less than a quarte
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -50,8 +51,9 @@ def whole(w: Index, T: States) -> Partial:
 
 def is_used(w: Index, first: int, width: int) -> bool:
     """Whether some of the places ``first`` to ``first + width - 1`` lie in the window."""
-    mask, front = w[MASK], w[FRONT]
-    return ((first - front) & mask) < w[BACK] - front or ((front - first) & mask) < width and w[BACK] > front
+    mask, front, rows = w[MASK], w[FRONT], w[BACK] - w[FRONT]
+    used: bool = ((first - front) & mask) < rows or (rows > 0 and ((front - first) & mask) < width)
+    return used
 
 
 def recompute(w: Index, T: States, v: int, level: int) -> None:
@@ -141,6 +143,9 @@ class ReactiveAggregator(WindowAlgorithm):
     functions = ()  # type: ignore[assignment]
     buffers = ("tree",)
     roll_function = roll
+    _put: Callable[[int, Any], None]
+    _clear: Callable[[int], None]
+    _answer: Callable[[], Any]
 
     def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY) -> None:
         self._next = 0
@@ -305,12 +310,15 @@ class ReactiveAggregator(WindowAlgorithm):
         self.prepare([self._w, *self._memory], form)
         self._bind_arguments()
         self._put = self._put_compiled
-        self._clear = lambda p: self._kernel(EVICT, p, *self._arguments)
+        self._clear = self._clear_compiled
         self._answer = self._answer_compiled
 
     def _put_compiled(self, p: int, value: Any) -> None:
         self._binding.fill_row(self._row, value)
         self._kernel(INSERT, p, *self._arguments)
+
+    def _clear_compiled(self, p: int) -> None:
+        self._kernel(EVICT, p, *self._arguments)
 
     def _answer_compiled(self) -> Any:
         self._kernel(QUERY, 0, *self._arguments)

@@ -116,9 +116,7 @@ def ALGORITHMS() -> dict[str, type[WindowAlgorithm]]:  # noqa: N802 - a table, m
     """The window algorithms by name."""
     import sash.algorithms as package
 
-    found = [
-        v for v in vars(package).values() if isinstance(v, type) and issubclass(v, WindowAlgorithm) and v is not WindowAlgorithm
-    ]
+    found = [v for v in vars(package).values() if isinstance(v, type) and issubclass(v, WindowAlgorithm) and v is not WindowAlgorithm]
     return {algorithm.card.name: algorithm for algorithm in found}
 
 
@@ -159,9 +157,7 @@ def _run_lanes(job: Job, out: Array | None) -> Output:
         results = [aligned(kept, m, 3) for m in job.form.outputs]
         results += [np.zeros(kept, np.uint8)] if output.defined is not None else []
         results += [np.zeros(1, np.uint8)] if output.misfit is not None else []
-        done = fast(
-            *job.rows, job.count, begin, end, job.size, *memory, *results, *_known(job), *output.arguments(), *_known(job)
-        )
+        done = fast(*job.rows, job.count, begin, end, job.size, *memory, *results, *_known(job), *output.arguments(), *_known(job))
         if output.misfit is not None and results[-1][0]:
             output.misfit[0] = 1
         if done < end:

@@ -70,9 +70,7 @@ class SubtractOnEvict(WindowAlgorithm):
         return (insert, evict_by_inverse if form.invertible else evict_by_rescan, query)
 
     @classmethod
-    def module(
-        cls, function: Function, form: Form, *, masked: bool = False, known_rows: bool = False, simd: bool = True
-    ) -> Module:
+    def module(cls, function: Function, form: Form, *, masked: bool = False, known_rows: bool = False, simd: bool = True) -> Module:
         rescans = not form.invertible
         vector = simd and rescans and vector_reason(form) is None
         bindings = list(zip(("insert", "evict", "query"), cls.functions_for(form), strict=True))

@@ -190,7 +190,7 @@ def _known_rows(request: Request, column: Column, output: Output) -> Array | Non
     """Which results are not null: their window held something, and ``lower`` gave a value."""
     known = output.defined
     aggregate = request.aggregate
-    if column.valid is None or aggregate.counts_rows or aggregate.kept_inputs == (0,) and aggregate.arity == 1:
+    if column.valid is None or aggregate.counts_rows or (aggregate.kept_inputs == (0,) and aggregate.arity == 1):
         return known
     held = windows_with_rows(column.valid, len(column), request.size, request.every, request.windows)
     if held is None:
@@ -208,7 +208,7 @@ def _as_numpy(request: Request, form: Form, output: Output, known: Array | None,
         return record
     values = output.values[0]
     wanted = np.dtype(logical.to_pandas_dtype())
-    result = values.view(bool) if wanted == bool else values.astype(wanted, copy=False)
+    result = values.view(bool) if wanted.kind == "b" else values.astype(wanted, copy=False)
     if known is not None and not known.all():
         result[known == 0] = np.nan
     return result
@@ -253,9 +253,7 @@ def _holistic(request: Request, out: Array | None) -> Any:
 def _quantiles(request: Request, out: Array | None) -> Any:
     assert isinstance(request.aggregate, Percentile)
     column = columns.crossed(request.values, "double")
-    results, known = ranks.roll(
-        column.parts[0], column.valid, request.aggregate.q, request.size, request.every, request.windows, out
-    )
+    results, known = ranks.roll(column.parts[0], column.valid, request.aggregate.q, request.size, request.every, request.windows, out)
     if isinstance(request.values, np.ndarray):
         return results
     return pa.array(results, mask=known == 0)
@@ -291,7 +289,7 @@ def _list_array(offsets: Array, values: pa.Array) -> pa.Array:
 def _lists_as_numpy(request: Request, lists: pa.Array) -> Array:
     flat = lists.values.to_numpy(zero_copy_only=False)
     if request.aggregate.name == "collect_list" and lists.values.null_count == 0:
-        return flat.reshape(request.windows, request.size)
+        return np.reshape(flat, (request.windows, request.size))
     result = np.empty(len(lists), object)
     bounds = lists.offsets.to_numpy()
     for k in range(len(lists)):

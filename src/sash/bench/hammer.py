@@ -45,7 +45,13 @@ def measured(name: str, x: Array, size: int, every: int, repeats: int) -> dict[s
     calls = variants(work, subtract=subtract)
     expected = calls["Two-Stacks"]().values[0].copy()
     for variant, call in calls.items():
-        cost = size / every if variant == "non-incremental" else max(1.0, size / 64) if variant.startswith("SoE") and name == "min" and every < 16 else 1.0
+        cost = (
+            size / every
+            if variant == "non-incremental"
+            else max(1.0, size / 64)
+            if variant.startswith("SoE") and name == "min" and every < 16
+            else 1.0
+        )
         rows = len(x)
         if rows * cost > BUDGET:
             rows = max(4 * size, int(BUDGET / cost))
@@ -57,7 +63,9 @@ def measured(name: str, x: Array, size: int, every: int, repeats: int) -> dict[s
     return result
 
 
-def curve(report: Report, title: str, name: str, x: Array, points: list[tuple[int, int, float]], x_label: str, repeats: int) -> dict[str, list[float]]:
+def curve(
+    report: Report, title: str, name: str, x: Array, points: list[tuple[int, int, float]], x_label: str, repeats: int
+) -> dict[str, list[float]]:
     """A figure: one measurement per point (size, slide, place on the axis)."""
     plot = Plot(title, x_label, "M rows/s", log_y=True)
     curves: dict[str, list[float]] = {}
@@ -67,7 +75,13 @@ def curve(report: Report, title: str, name: str, x: Array, points: list[tuple[in
     places = [p for _, _, p in points]
     plot.series = [Series(v, places, c) for v, c in curves.items()]
     report.plots.append(plot)
-    report.tables.append((title + ", M rows/s", ["", *(number(p) if p < 1 else f"{p:,.0f}" for p in places)], [[v, *map(number, c)] for v, c in curves.items()]))
+    report.tables.append(
+        (
+            title + ", M rows/s",
+            ["", *(number(p) if p < 1 else f"{p:,.0f}" for p in places)],
+            [[v, *map(number, c)] for v, c in curves.items()],
+        )
+    )
     return curves
 
 
@@ -91,11 +105,23 @@ def measure(quick: bool = False, data: Path | None = None) -> Report:
         _ablation(report, few, repeats)
     middle = slides.index(64)
     report.figures += [
-        Figure("min 1024/64: Hammer Slide against plain Two-Stacks (paper: up to 11×)", seven["Hammer Slide"][middle] / seven["Two-Stacks"][middle]),
-        Figure("min 1024/64: Hammer Slide against non-incremental (paper: up to 1.8×)", seven["Hammer Slide"][middle] / seven["non-incremental"][middle]),
-        Figure("min, tumbling 1024: Hammer Slide against non-incremental (paper: ≥ 0.9)", seven["Hammer Slide"][-1] / seven["non-incremental"][-1]),
+        Figure(
+            "min 1024/64: Hammer Slide against plain Two-Stacks (paper: up to 11×)",
+            seven["Hammer Slide"][middle] / seven["Two-Stacks"][middle],
+        ),
+        Figure(
+            "min 1024/64: Hammer Slide against non-incremental (paper: up to 1.8×)",
+            seven["Hammer Slide"][middle] / seven["non-incremental"][middle],
+        ),
+        Figure(
+            "min, tumbling 1024: Hammer Slide against non-incremental (paper: ≥ 0.9)",
+            seven["Hammer Slide"][-1] / seven["non-incremental"][-1],
+        ),
         Figure("avg 1024/64: Hammer Slide against plain Two-Stacks", six["Hammer Slide"][middle] / six["Two-Stacks"][middle]),
-        Figure("min, slide 1, window 4096: sash.rolling against Hammer Slide", ten["sash.rolling"][sizes.index(4096)] / ten["Hammer Slide"][sizes.index(4096)]),
+        Figure(
+            "min, slide 1, window 4096: sash.rolling against Hammer Slide",
+            ten["sash.rolling"][sizes.index(4096)] / ten["Hammer Slide"][sizes.index(4096)],
+        ),
     ]
     return report
 
@@ -113,15 +139,21 @@ def _figure_8(report: Report, rng: Any, rows: int, repeats: int) -> None:
                 curves.setdefault(variant, []).append(speed)
     plot.series = [Series(v, shares, c) for v, c in curves.items()]
     report.plots.append(plot)
-    report.tables.append((plot.title + " by rescan rate, M rows/s", ["", *(f"{s:.3f}" for s in shares)], [[v, *map(number, c)] for v, c in curves.items()]))
+    report.tables.append(
+        (
+            plot.title + " by rescan rate, M rows/s",
+            ["", *(f"{s:.3f}" for s in shares)],
+            [[v, *map(number, c)] for v, c in curves.items()],
+        )
+    )
 
 
 def cluster_trace(rng: Any, rows: int, data: Path | None) -> tuple[Array, Array, str]:
     """Times in seconds and CPU shares of task events: the real trace repeated, or one as spiky as it."""
     if data is not None:
         table = np.loadtxt(data / "google-cluster-data.txt", usecols=(0, 8))
-        times, cpu = table[:, 0], table[:, 1]
-        seconds = ((times - times[0]) * 256 / max(1.0, times[-1] - times[0])).astype(np.int64)
+        stamps, cpu = table[:, 0], table[:, 1]
+        seconds = ((stamps - stamps[0]) * 256 / max(1.0, stamps[-1] - stamps[0])).astype(np.int64)
         repeats = -(-rows // len(seconds))
         span = int(seconds[-1]) + 1
         long = np.concatenate([seconds + k * span for k in range(repeats)])[:rows]
@@ -135,7 +167,12 @@ def _figure_11(report: Report, rng: Any, rows: int, repeats: int, data: Path | N
     times, cpu, source = cluster_trace(rng, rows, data)
     form = subjects.form_of("avg", cpu)
     plot = Plot("Figure 11: avg over 64 seconds", "slide in seconds", "M rows/s", note=source)
-    curves: dict[str, list[float]] = {"Hammer Slide": [], "Hammer Slide, no SIMD": [], "non-incremental": [], "sash (slices, two stacks)": []}
+    curves: dict[str, list[float]] = {
+        "Hammer Slide": [],
+        "Hammer Slide, no SIMD": [],
+        "non-incremental": [],
+        "sash (slices, two stacks)": [],
+    }
     slides = (1, 4, 16, 64)
     for slide in slides:
         last = int(times[-1]) // slide
@@ -156,10 +193,18 @@ def _figure_11(report: Report, rng: Any, rows: int, repeats: int, data: Path | N
             curves[label].append(len(cpu) / side_by_side({"it": call}, repeats)["it"] / 1e6)
     plot.series = [Series(v, list(slides), c) for v, c in curves.items()]
     report.plots.append(plot)
-    report.tables.append((f"{plot.title} ({source}), by slide, M rows/s", ["", *map(str, slides)], [[v, *map(number, c)] for v, c in curves.items()]))
+    report.tables.append(
+        (
+            f"{plot.title} ({source}), by slide, M rows/s",
+            ["", *map(str, slides)],
+            [[v, *map(number, c)] for v, c in curves.items()],
+        )
+    )
 
 
-def _slides_call(module: Any, form: Any, cpu: Array, offsets: Array, slides: int, per_window: int, windows: int, longest: int) -> Callable[[], Array]:
+def _slides_call(
+    module: Any, form: Any, cpu: Array, offsets: Array, slides: int, per_window: int, windows: int, longest: int
+) -> Callable[[], Array]:
     kernel = compiled(module)
     memory = HammerSlide.memory(module, 1 << (longest + int(np.diff(offsets).max())).bit_length())
     fresh = memory[0].copy()
@@ -224,9 +269,18 @@ def _ablation(report: Report, x: Array, repeats: int) -> None:
     times = side_by_side(calls, max(5, repeats))
     base = next(iter(times.values()))
     report.tables.append(
-        ("Ablation (section 3.2): min, window 1024, slide 64", ["", "ms", "M rows/s", "against the first"], [[k, f"{t * 1e3:.2f}", number(len(x) / t / 1e6), f"{base / t:.2f}×"] for k, t in times.items()])
+        (
+            "Ablation (section 3.2): min, window 1024, slide 64",
+            ["", "ms", "M rows/s", "against the first"],
+            [[k, f"{t * 1e3:.2f}", number(len(x) / t / 1e6), f"{base / t:.2f}×"] for k, t in times.items()],
+        )
     )
-    report.figures.append(Figure("ablation: run-length encoding against without it (paper: 0.82 to 0.91)", times["(2) decomposed intermediates"] / times["(4) run-length encoding, on top of (2), decomposed"]))
+    report.figures.append(
+        Figure(
+            "ablation: run-length encoding against without it (paper: 0.82 to 0.91)",
+            times["(2) decomposed intermediates"] / times["(4) run-length encoding, on top of (2), decomposed"],
+        )
+    )
 
 
 def _rle_call(work: Job) -> Callable[[], Any]:

@@ -124,7 +124,9 @@ def _table_3(report: Report, quick: bool) -> None:
         even, ten = break_even(label, 1, 1 << 13), break_even(label, 10, 1 << 15)
         rows.append([label, f"{even:,}" if even else "never", paper[label][0], f"{ten:,}" if ten else "never", paper[label][1]])
         if label in ("Max", "SampleStdDev") and ten:
-            report.figures.append(Figure(f"{label}: window from which RA is 10 times as fast as re-evaluation (paper: {paper[label][1]})", ten, "rows"))
+            report.figures.append(
+                Figure(f"{label}: window from which RA is 10 times as fast as re-evaluation (paper: {paper[label][1]})", ten, "rows")
+            )
     report.tables.append(("Table 3: smallest window at which RA beats re-evaluation", ["", "even", "paper", "10×", "paper"], rows))
 
 
@@ -133,7 +135,13 @@ def _table_4(report: Report, powers: list[int]) -> None:
     for label in ("Sum", "Max", "ArithmeticMean", "MinCount", "PopulationStdDev"):
         ratios = [cost("b_int", label, 1 << p) / cost("reactive_aggregator", label, 1 << p) for p in powers]
         rows.append([label, *(f"{r:.2f}" for r in ratios)])
-    report.tables.append(("Table 4: time of AW (B-Int) over that of RA (paper: 1.02 to 1.06, 1.20 to 1.26, 1.35 to 1.39)", ["", *(f"n = {1 << p:,}" for p in powers)], rows))
+    report.tables.append(
+        (
+            "Table 4: time of AW (B-Int) over that of RA (paper: 1.02 to 1.06, 1.20 to 1.26, 1.35 to 1.39)",
+            ["", *(f"n = {1 << p:,}" for p in powers)],
+            rows,
+        )
+    )
 
 
 def _figures_6_7(report: Report, largest: int) -> None:
@@ -145,13 +153,20 @@ def _figures_6_7(report: Report, largest: int) -> None:
         ra = [cost("reactive_aggregator", label, n) for n in sizes]
         small = [n for n in sizes if n <= 1 << 13]
         iss = [cost("recalculate", label, n) for n in small]
-        six.series += [Series(f"{label}, RA", [float(n) for n in sizes], [1e-6 / c for c in ra]), Series(f"{label}, ISS", [float(n) for n in small], [1e-6 / c for c in iss])]
+        six.series += [
+            Series(f"{label}, RA", [float(n) for n in sizes], [1e-6 / c for c in ra]),
+            Series(f"{label}, ISS", [float(n) for n in small], [1e-6 / c for c in iss]),
+        ]
         seven.series.append(Series(label, [float(n) for n in sizes], [c * 1e9 for c in ra]))
         slope, base = np.polyfit([math.log2(n) for n in sizes], [c * 1e9 for c in ra], 1)
-        seven.series.append(Series(f"{label}, best log fit", [float(n) for n in sizes], [float(base + slope * math.log2(n)) for n in sizes]))
+        seven.series.append(
+            Series(f"{label}, best log fit", [float(n) for n in sizes], [float(base + slope * math.log2(n)) for n in sizes])
+        )
         report.figures.append(Figure(f"{label}: nanoseconds per doubling of the window (a straight line in figure 7)", float(slope), "ns"))
     report.plots += [six, seven]
-    report.tables.append(("Figures 6 and 7: ns per row", ["", *(f"{n:,}" for n in sizes)], [[s.name, *map(number, s.y)] for s in seven.series]))
+    report.tables.append(
+        ("Figures 6 and 7: ns per row", ["", *(f"{n:,}" for n in sizes)], [[s.name, *map(number, s.y)] for s in seven.series])
+    )
 
 
 def _figure_8(report: Report, largest: int) -> None:
@@ -163,7 +178,13 @@ def _figure_8(report: Report, largest: int) -> None:
             spent = [cost(algorithm, label, n, n, f) * n * 1e6 for n, f in zip(sizes, firings, strict=True)]
             plot.series.append(Series(f"{label}, {name}", [float(n) for n in sizes], spent))
     report.plots.append(plot)
-    report.tables.append(("Figure 8: tumbling, µs per firing", ["", *(f"{n:,}" for n in sizes)], [[s.name, *map(number, s.y)] for s in plot.series]))
+    report.tables.append(
+        (
+            "Figure 8: tumbling, µs per firing",
+            ["", *(f"{n:,}" for n in sizes)],
+            [[s.name, *map(number, s.y)] for s in plot.series],
+        )
+    )
 
 
 def _figure_9(report: Report, largest: int) -> None:
@@ -184,7 +205,7 @@ def _figure_9(report: Report, largest: int) -> None:
         window = ReactiveAggregator(FUNCTIONS[label][0], dtype="int64", capacity=n)
         for v in range(n + 1):
             window.insert(v)
-        for v in range(n // 2):
+        for _ in range(n // 2):
             window.evict()
             window.query()
         for v in range(n // 2):
@@ -193,24 +214,55 @@ def _figure_9(report: Report, largest: int) -> None:
 
     for label in ("Max", "PopulationStdDev"):
         for name, function in (("fixed", fixed), ("osc.", oscillating)):
-            spent = [side_by_side({"it": lambda: function(label, n)}, 3)["it"] / (2 * n) * 1e6 for n in sizes]  # noqa: B023
+            spent = [side_by_side({"it": lambda: function(label, n)}, 3)["it"] / (2 * n) * 1e6 for n in sizes]
             plot.series.append(Series(f"{label}, {name}", [float(n) for n in sizes], spent))
     report.plots.append(plot)
-    report.tables.append(("Figure 9: µs per row, through the Python object", ["", *(f"{n:,}" for n in sizes)], [[s.name, *map(number, s.y)] for s in plot.series]))
+    report.tables.append(
+        (
+            "Figure 9: µs per row, through the Python object",
+            ["", *(f"{n:,}" for n in sizes)],
+            [[s.name, *map(number, s.y)] for s in plot.series],
+        )
+    )
 
 
 def _figures_10_11(report: Report, largest: int) -> None:
     sizes = [1 << p for p in range(4, largest + 1, 4)]
-    shapes = {"m = 1": lambda n: 1, "m = 4": lambda n: 4, "m = 64": lambda n: 64, "m = n/16": lambda n: n // 16, "m = n/4": lambda n: n // 4, "m = n": lambda n: n}
+    shapes = {
+        "m = 1": lambda n: 1,
+        "m = 4": lambda n: 4,
+        "m = 64": lambda n: 64,
+        "m = n/16": lambda n: n // 16,
+        "m = n/4": lambda n: n // 4,
+        "m = n": lambda n: n,
+    }
     ten = Plot("Figure 10: StdDev, m rows per firing, RA", "window", "ns per row")
     eleven = Plot("Figure 11: Max, RA against AW", "window", "ns per row")
     for name, rows_of in shapes.items():
         used = [n for n in sizes if 1 <= rows_of(n) <= n]
         firings = [int(min(200_000, max(8, 3_000_000 / rows_of(n)))) for n in used]
-        ten.series.append(Series(name, [float(n) for n in used], [cost("reactive_aggregator", "PopulationStdDev", n, rows_of(n), f) * 1e9 for n, f in zip(used, firings, strict=True)]))
+        ten.series.append(
+            Series(
+                name,
+                [float(n) for n in used],
+                [cost("reactive_aggregator", "PopulationStdDev", n, rows_of(n), f) * 1e9 for n, f in zip(used, firings, strict=True)],
+            )
+        )
         if name in ("m = 1", "m = 64", "m = n/4"):
             for label, algorithm in (("RA", "reactive_aggregator"), ("AW", "b_int")):
-                eleven.series.append(Series(f"{name}, {label}", [float(n) for n in used], [cost(algorithm, "Max", n, rows_of(n), f) * 1e9 for n, f in zip(used, firings, strict=True)]))
+                eleven.series.append(
+                    Series(
+                        f"{name}, {label}",
+                        [float(n) for n in used],
+                        [cost(algorithm, "Max", n, rows_of(n), f) * 1e9 for n, f in zip(used, firings, strict=True)],
+                    )
+                )
     report.plots += [ten, eleven]
     for plot in (ten, eleven):
-        report.tables.append((f"{plot.title}, ns per row", ["", *(f"{n:,}" for n in sizes)], [[s.name, *([""] * (len(sizes) - len(s.y))), *map(number, s.y)] for s in plot.series]))
+        report.tables.append(
+            (
+                f"{plot.title}, ns per row",
+                ["", *(f"{n:,}" for n in sizes)],
+                [[s.name, *([""] * (len(sizes) - len(s.y))), *map(number, s.y)] for s in plot.series],
+            )
+        )

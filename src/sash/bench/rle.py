@@ -10,9 +10,7 @@ from sash.algebra import Partial
 from sash.kernels.vocabulary import Index, Results, Rows, States, combine, emit, lift, load, same, store
 
 
-def roll(
-    X: Rows, begin: int, end: int, size: int, every: int, V: States, S: States, F: States, counts: Index, R: Results
-) -> int:
+def roll(X: Rows, begin: int, end: int, size: int, every: int, V: States, S: States, F: States, counts: Index, R: Results) -> int:
     """Windows of ``size`` rows that slide by ``every``: ``V`` holds the new rows, ``S`` and ``counts`` the old stack."""
     row = begin * every
     new = entries = 0  # rows on the new stack; entries on the old one

@@ -30,13 +30,13 @@ class sum_and_count:
     commutative = True
     returns = "float64"
 
-    def lift(v):  # type: ignore[no-untyped-def]
+    def lift(v):
         return (v, 1)
 
-    def combine(a, b):  # type: ignore[no-untyped-def]
+    def combine(a, b):
         return (a[0] + b[0], a[1] + b[1])
 
-    def lower(s):  # type: ignore[no-untyped-def]
+    def lower(s):
         return s[0] / s[1]
 
 
@@ -48,13 +48,13 @@ class own_sum:
     commutative = True
     returns = "float64"
 
-    def lift(v):  # type: ignore[no-untyped-def]
+    def lift(v):
         return (v,)
 
-    def combine(a, b):  # type: ignore[no-untyped-def]
+    def combine(a, b):
         return (a[0] + b[0],)
 
-    def lower(s):  # type: ignore[no-untyped-def]
+    def lower(s):
         return s[0]
 
 
@@ -96,7 +96,14 @@ def peers(name: str, x: Array, size: int) -> dict[str, Callable[[], Any]]:
     if polars_name:
         calls["polars"] = lambda: getattr(column, f"rolling_{polars_name}")(size)
         calls["pandas"] = lambda: getattr(series.rolling(size), polars_name)()
-    move = {"min": bn.move_min, "sum": bn.move_sum, "avg": bn.move_mean, "max_by": bn.move_argmax, "var_samp": bn.move_var, "median": bn.move_median}.get(name)
+    move = {
+        "min": bn.move_min,
+        "sum": bn.move_sum,
+        "avg": bn.move_mean,
+        "max_by": bn.move_argmax,
+        "var_samp": bn.move_var,
+        "median": bn.move_median,
+    }.get(name)
     if move:
         options = {"ddof": 1} if name == "var_samp" else {}
         calls["bottleneck"] = lambda: move(x, size, **options)
@@ -146,7 +153,7 @@ def _against_copy(report: Report, rows: int) -> None:
                 out = np.empty(rows - size + 1, sash.rolling(x[:size], size, agg=name).dtype)
                 head = x[: len(out)]
                 times = side_by_side(
-                    {"sash": lambda: sash.rolling(x, size, agg=name, out=out), "copy": lambda: np.copyto(out, head)},  # noqa: B023
+                    {"sash": lambda: sash.rolling(x, size, agg=name, out=out), "copy": lambda: np.copyto(out, head)},
                     9,
                 )
                 sash.rolling(x, size, agg=name, out=out)
@@ -156,9 +163,20 @@ def _against_copy(report: Report, rows: int) -> None:
             table.append([f"{name} {kind}", *(f"{number(v)} ({s:.2f})" for v, s in zip(speeds, shares, strict=True))])
             plot.series.append(Series(name, list(sizes), speeds))
             worst = sizes[int(np.argmin(shares))]
-            report.figures.append(Figure(f"{name} {kind}, out= given: share of np.copyto, worst window", min(shares), "", 0.5, 0.8, note=f"window {worst}"))
+            report.figures.append(
+                Figure(
+                    f"{name} {kind}, out= given: share of np.copyto, worst window",
+                    min(shares),
+                    "",
+                    0.5,
+                    0.8,
+                    note=f"window {worst}",
+                )
+            )
         report.plots.append(plot)
-    report.tables.append(("M rows/s (share of np.copyto), one thread, out= given", ["", "64", "100", "500", "1000", "1024", "2000", "4096"], table))
+    report.tables.append(
+        ("M rows/s (share of np.copyto), one thread, out= given", ["", "64", "100", "500", "1000", "1024", "2000", "4096"], table)
+    )
 
 
 def _fresh_output(report: Report, rows: int) -> None:
@@ -170,7 +188,7 @@ def _fresh_output(report: Report, rows: int) -> None:
         for name in ("min", "sum", "avg"):
             curves: dict[str, list[float]] = {}
             for size in sizes:
-                calls = {"sash": lambda: sash.rolling(x, size, agg=name), **peers(name, x, size)}  # noqa: B023
+                calls = {"sash": lambda: sash.rolling(x, size, agg=name), **peers(name, x, size)}
                 if size != 1000:
                     calls.pop("pandas", None)
                 times = side_by_side(calls, 3)
@@ -179,14 +197,46 @@ def _fresh_output(report: Report, rows: int) -> None:
             check(name, sash.rolling(x, 1000, agg=name), x, 1000)
             ours, bn, pl = (np.array(curves[p]) for p in ("sash", "bottleneck", "polars"))
             for peer, curve in curves.items():
-                table.append([f"{name} {kind}, {peer}", *(number(v) for v in curve)] if len(curve) > 1 else [f"{name} {kind}, {peer}", "", "", number(curve[0]), "", "", ""])
-            plot.series += [Series(f"{name}, {p}", list(sizes), c) for p, c in curves.items() if len(c) > 1 and (p != "polars" or name == "min")]
+                table.append(
+                    [f"{name} {kind}, {peer}", *(number(v) for v in curve)]
+                    if len(curve) > 1
+                    else [f"{name} {kind}, {peer}", "", "", number(curve[0]), "", "", ""]
+                )
+            plot.series += [
+                Series(f"{name}, {p}", list(sizes), c) for p, c in curves.items() if len(c) > 1 and (p != "polars" or name == "min")
+            ]
             if name == "min":
-                report.figures.append(Figure(f"min {kind}, fresh output: against the best peer, worst window", float((ours / np.maximum(bn, pl)).min()), "×", 6, 12))
+                report.figures.append(
+                    Figure(
+                        f"min {kind}, fresh output: against the best peer, worst window",
+                        float((ours / np.maximum(bn, pl)).min()),
+                        "×",
+                        6,
+                        12,
+                    )
+                )
             else:
-                report.figures.append(Figure(f"{name} {kind}, fresh output: against bottleneck (which drifts), worst window", float((ours / bn).min()), "×", 1, 2))
-                report.figures.append(Figure(f"{name} {kind}, fresh output: against polars, worst window", float((ours / pl).min()), "×", 4))
-            report.figures.append(Figure(f"{name} {kind}: fastest over slowest window from 64 up", float(ours[1:].max() / ours[1:].min()), "×", 2.5, better="lower"))
+                report.figures.append(
+                    Figure(
+                        f"{name} {kind}, fresh output: against bottleneck (which drifts), worst window",
+                        float((ours / bn).min()),
+                        "×",
+                        1,
+                        2,
+                    )
+                )
+                report.figures.append(
+                    Figure(f"{name} {kind}, fresh output: against polars, worst window", float((ours / pl).min()), "×", 4)
+                )
+            report.figures.append(
+                Figure(
+                    f"{name} {kind}: fastest over slowest window from 64 up",
+                    float(ours[1:].max() / ours[1:].min()),
+                    "×",
+                    2.5,
+                    better="lower",
+                )
+            )
         report.plots.append(plot)
     report.tables.append(("M rows/s with fresh output, one thread", ["", *map(str, sizes)], table))
 
@@ -203,21 +253,34 @@ def _richer_aggregates(report: Report, rows: int) -> None:
             out = np.empty(rows - size + 1, np.int64 if label == "max_by" else np.float64)
             head = x[: len(out)]
             target = out.view(np.float64)
-            times = side_by_side({"sash": lambda: sash.rolling(x, size, agg=agg, out=out), "copy": lambda: np.copyto(target, head)}, 7)  # noqa: B023
+            times = side_by_side({"sash": lambda: sash.rolling(x, size, agg=agg, out=out), "copy": lambda: np.copyto(target, head)}, 7)
             sash.rolling(x, size, agg=agg, out=out)
             check(name, out, x, size)
             shares.append(times["copy"] / times["sash"])
             others = {k: v for k, v in peers(name, x, size).items() if k != "pandas" or size == 1000}
-            spent = side_by_side({"sash": lambda: sash.rolling(x, size, agg=agg), **others}, 2)  # noqa: B023
+            spent = side_by_side({"sash": lambda: sash.rolling(x, size, agg=agg), **others}, 2)
             ours = spent.pop("sash")
             if spent:
                 ratios.append(min(spent.values()) / ours)
-            table.append([f"{label} {size}", number(rows / times["sash"] / 1e6), f"{shares[-1]:.2f}", *(f"{p} {number(rows / t / 1e6)}" for p, t in spent.items())])
+            table.append(
+                [
+                    f"{label} {size}",
+                    number(rows / times["sash"] / 1e6),
+                    f"{shares[-1]:.2f}",
+                    *(f"{p} {number(rows / t / 1e6)}" for p, t in spent.items()),
+                ]
+            )
         report.figures.append(Figure(f"{label} float64, out= given: share of np.copyto, worst window", min(shares), "", must, 0.5))
         if ratios:
             report.figures.append(Figure(f"{label} float64: against the best peer that has it, worst window", min(ratios), "×", 5))
     width = max(map(len, table))
-    report.tables.append(("Richer aggregates, float64", ["", "M rows/s", "share of copy", *[""] * (width - 3)], [r + [""] * (width - len(r)) for r in table]))
+    report.tables.append(
+        (
+            "Richer aggregates, float64",
+            ["", "M rows/s", "share of copy", *[""] * (width - 3)],
+            [r + [""] * (width - len(r)) for r in table],
+        )
+    )
 
 
 def _slides(report: Report, rows: int) -> None:
@@ -227,8 +290,10 @@ def _slides(report: Report, rows: int) -> None:
             result = sash.rolling(x, 1024, every, "min")
             same(result, sliding_window_view(x, 1024)[::every].min(1), f"slide {every}")
             out = np.empty_like(result)
-            times = side_by_side({"sash": lambda: sash.rolling(x, 1024, every, "min", out=out), "np.min": lambda: np.min(x)}, 9)  # noqa: B023
-            report.figures.append(Figure(f"min {kind}, size 1024, slide {every}: share of np.min", times["np.min"] / times["sash"], "", must, 0.9))
+            times = side_by_side({"sash": lambda: sash.rolling(x, 1024, every, "min", out=out), "np.min": lambda: np.min(x)}, 9)
+            report.figures.append(
+                Figure(f"min {kind}, size 1024, slide {every}: share of np.min", times["np.min"] / times["sash"], "", must, 0.9)
+            )
 
 
 def _quantiles(report: Report, rows: int) -> None:
@@ -238,7 +303,16 @@ def _quantiles(report: Report, rows: int) -> None:
     check("median", sash.rolling(x, 1024, agg="median"), x, 1024)
     ours = times.pop("sash")
     best = min(times, key=times.__getitem__)
-    report.figures.append(Figure("median, slide 1, window 1024: against the best peer", times[best] / ours, "×", 1, 3, note=f"{best}; {number(rows / ours / 1e6)} M rows/s"))
+    report.figures.append(
+        Figure(
+            "median, slide 1, window 1024: against the best peer",
+            times[best] / ours,
+            "×",
+            1,
+            3,
+            note=f"{best}; {number(rows / ours / 1e6)} M rows/s",
+        )
+    )
     import pandas as pd
     import polars as pl
 
@@ -251,7 +325,11 @@ def _quantiles(report: Report, rows: int) -> None:
         },
         3,
     )
-    same(sash.rolling(x, 1024, agg=S.percentile(q=0.95))[:2000], np.quantile(sliding_window_view(x, 1024)[:2000], 0.95, axis=1), "percentile")
+    same(
+        sash.rolling(x, 1024, agg=S.percentile(q=0.95))[:2000],
+        np.quantile(sliding_window_view(x, 1024)[:2000], 0.95, axis=1),
+        "percentile",
+    )
     ours = times.pop("sash")
     best = min(times, key=times.__getitem__)
     report.figures.append(Figure("95th percentile, slide 1, window 1024: against the best peer", times[best] / ours, "×", 1, 3, note=best))
@@ -260,9 +338,17 @@ def _quantiles(report: Report, rows: int) -> None:
 def _own_aggregates(report: Report, rows: int) -> None:
     x = data("float64", rows)
     out, other = np.empty(rows - 999), np.empty(rows - 999)
-    times = side_by_side({"own": lambda: sash.rolling(x, 1000, agg=own_sum, out=out), "built in": lambda: sash.rolling(x, 1000, agg="sum", out=other)}, 9)
+    times = side_by_side(
+        {
+            "own": lambda: sash.rolling(x, 1000, agg=own_sum, out=out),
+            "built in": lambda: sash.rolling(x, 1000, agg="sum", out=other),
+        },
+        9,
+    )
     same(out, other, "own sum")
-    report.figures.append(Figure("a user's sum against the built-in one", times["own"] / times["built in"], "× its time", 1.3, 1.05, "lower"))
+    report.figures.append(
+        Figure("a user's sum against the built-in one", times["own"] / times["built in"], "× its time", 1.3, 1.05, "lower")
+    )
 
 
 def _nulls(report: Report, rows: int) -> None:
@@ -270,8 +356,18 @@ def _nulls(report: Report, rows: int) -> None:
         x = data(kind, rows)
         dense, holes = pa.array(x), pa.array(x, mask=np.random.default_rng(3).random(rows) < 0.1)
         for name in ("min", "avg"):
-            times = side_by_side({"dense": lambda: sash.rolling(dense, 1000, agg=name), "nulls": lambda: sash.rolling(holes, 1000, agg=name)}, 7)  # noqa: B023
-            report.figures.append(Figure(f"{name} {kind}, a tenth of the rows null", times["nulls"] / times["dense"], "× the time without", 1.5, better="lower"))
+            times = side_by_side(
+                {"dense": lambda: sash.rolling(dense, 1000, agg=name), "nulls": lambda: sash.rolling(holes, 1000, agg=name)}, 7
+            )
+            report.figures.append(
+                Figure(
+                    f"{name} {kind}, a tenth of the rows null",
+                    times["nulls"] / times["dense"],
+                    "× the time without",
+                    1.5,
+                    better="lower",
+                )
+            )
 
 
 def _two_threads(report: Report, rows: int) -> None:
@@ -282,7 +378,7 @@ def _two_threads(report: Report, rows: int) -> None:
         spent = {}
         for count in (1, 2):
             with threads(count):
-                spent[count] = seconds(lambda: sash.rolling(x, size, agg=name, out=out), 7)  # noqa: B023
+                spent[count] = seconds(lambda: sash.rolling(x, size, agg=name, out=out), 7)
         ratios[name] = spent[1] / spent[2]
     for name, ratio in ratios.items():
         report.figures.append(Figure(f"{name}, window 1000: two threads against one", ratio, "×", 1.6, 1.9, note=f"{os.cpu_count()} cores"))
@@ -313,8 +409,28 @@ def _start(report: Report) -> None:
         for _ in range(3):
             with tempfile.TemporaryDirectory() as folder:
                 spent.append(run(FIRST_CALL.format(agg=agg), folder))
-        report.figures.append(Figure(f"first {agg} in a new process, empty cache, 1 M rows", float(np.median(spent)), "s", 2.5, 1.0, "lower", "import of sash and numba included"))
+        report.figures.append(
+            Figure(
+                f"first {agg} in a new process, empty cache, 1 M rows",
+                float(np.median(spent)),
+                "s",
+                2.5,
+                1.0,
+                "lower",
+                "import of sash and numba included",
+            )
+        )
     with tempfile.TemporaryDirectory() as folder:
         run(WARM, folder)
-        report.figures.append(Figure("loading a kernel from disk", float(np.median([run(WARM, folder) for _ in range(5)])), "s", 0.1, better="lower"))
-    report.figures.append(Figure("import sash, after NumPy and pyarrow", float(np.median([run(IMPORT, "") for _ in range(5)])), "s", 0.15, better="lower"))
+        report.figures.append(
+            Figure("loading a kernel from disk", float(np.median([run(WARM, folder) for _ in range(5)])), "s", 0.1, better="lower")
+        )
+    report.figures.append(
+        Figure(
+            "import sash, after NumPy and pyarrow",
+            float(np.median([run(IMPORT, "") for _ in range(5)])),
+            "s",
+            0.15,
+            better="lower",
+        )
+    )

@@ -10,7 +10,17 @@ import pyarrow as pa
 
 from sash.aggregates import named
 from sash.algebra import Form
-from sash.algorithms import BInt, Daba, HammerSlide, ReactiveAggregator, Recalculate, SubtractOnEvict, TwoStacks, WindowAlgorithm, reduce
+from sash.algorithms import (
+    BInt,
+    Daba,
+    HammerSlide,
+    ReactiveAggregator,
+    Recalculate,
+    SubtractOnEvict,
+    TwoStacks,
+    WindowAlgorithm,
+    reduce,
+)
 from sash.algorithms.rolling import Job, Output, make_output, run
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width

@@ -77,7 +77,9 @@ def timed(call: Callable[[], Any]) -> tuple[float, Any]:
 def run(rows: int, folder: Path) -> None:
     """The whole demo."""
     console = Console()
-    console.print(f"[bold]Sash[/bold] rolls {rows:,} sensor readings: {', '.join(STATISTICS)} over {', '.join(WINDOWS)} at 10 readings a second.\n")
+    console.print(
+        f"[bold]Sash[/bold] rolls {rows:,} sensor readings: {', '.join(STATISTICS)} over {', '.join(WINDOWS)} at 10 readings a second.\n"
+    )
     x = readings(rows)
     with console.status("Compiling vector kernels (once; they stay in the cache) ..."):
         for agg in ("min", "max", "avg"):
@@ -93,7 +95,7 @@ def run(rows: int, folder: Path) -> None:
             others = peers(x, size)
             for statistic, agg in STATISTICS.items():
                 progress.update(task, description=f"{statistic} over {length}: sash", refresh=True)
-                seconds, result = timed(lambda: sash.rolling(x, size, agg=agg))  # noqa: B023
+                seconds, result = timed(lambda: sash.rolling(x, size, agg=agg))
                 results[length, statistic] = result
                 spent[length, statistic] = {"sash": seconds}
                 progress.advance(task)
@@ -142,7 +144,14 @@ def _draw(x: Array, results: dict[tuple[str, str], Array], folder: Path) -> Path
     rows = slice(start - size + 1, start - size + 1 + count)
     figure, axis = plt.subplots(figsize=(11, 4.5))
     axis.plot(minutes, x[part], color="0.8", linewidth=0.3, label="readings")
-    axis.fill_between(minutes, results[length, "min"][rows], results[length, "max"][rows], color="tab:blue", alpha=0.18, label=f"min to max, {length}")
+    axis.fill_between(
+        minutes,
+        results[length, "min"][rows],
+        results[length, "max"][rows],
+        color="tab:blue",
+        alpha=0.18,
+        label=f"min to max, {length}",
+    )
     axis.plot(minutes, results[length, "average"][rows], color="tab:blue", linewidth=1.4, label=f"average, {length}")
     axis.plot(minutes, results[length, "95th percentile"][rows], color="tab:red", linewidth=1.0, label=f"95th percentile, {length}")
     axis.set_xlabel("minutes")

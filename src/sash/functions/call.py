@@ -46,9 +46,7 @@ class Call:
         if self.aggregate.name == "count_distinct":
             return f"count(DISTINCT {', '.join(self.inputs)})"
         inputs = self.inputs or (("1",) if self.aggregate.name == "count" else ())
-        parameters = [
-            str(value) for value in vars(self.aggregate).values() if not isinstance(value, bool) and not callable(value)
-        ]
+        parameters = [str(value) for value in vars(self.aggregate).values() if not isinstance(value, bool) and not callable(value)]
         if self.aggregate.name in ("percentile", "approx_percentile"):
             return f"{self.aggregate.name}({', '.join([*inputs, *parameters])})"
         return f"{self.aggregate.label}({', '.join(inputs)})"
@@ -84,6 +82,4 @@ def resolve(given: Any, argument: str = "agg") -> Call:
         result = given()
         if isinstance(result, Call):
             return result
-    raise InvalidType(
-        f"{argument} must be the name of an aggregate, one of sash.functions, or a class made with @sash.udaf, not {given!r}"
-    )
+    raise InvalidType(f"{argument} must be the name of an aggregate, one of sash.functions, or a class made with @sash.udaf, not {given!r}")

@@ -24,7 +24,7 @@ _MEMBERS = ("lift", "combine", "lower", "invert", "identity", "commutative", "re
 class UserAggregate(Aggregate):
     """An aggregate that a user wrote."""
 
-    name: ClassVar[str] = "udaf"  # type: ignore[misc]
+    name: ClassVar[str] = "udaf"
     title: str
     lift: Function = field(repr=False)
     combine: Function = field(repr=False)
@@ -76,9 +76,7 @@ class UserAggregate(Aggregate):
         for t in types:
             machine = machine_type(t)
             if machine is None or pa.types.is_decimal(t):
-                raise InvalidType(
-                    f"{self.title} does not take {t}; a user's own aggregate takes numbers, booleans, dates and times"
-                )
+                raise InvalidType(f"{self.title} does not take {t}; a user's own aggregate takes numbers, booleans, dates and times")
             machines.append(machine)
         return tuple(machines)
 
@@ -125,9 +123,7 @@ def udaf(state: Sequence[str]) -> Callable[[type], UserAggregate]:
                 raise InvalidArgument(f"{title} has no {name}; a udaf has identity, lift, combine and lower")
         strange = [n for n in members if not n.startswith("__") and n not in _MEMBERS and callable(members[n])]
         if strange:
-            raise InvalidArgument(
-                f"{title}.{strange[0]} is not part of a udaf; its functions are lift, combine, lower and invert"
-            )
+            raise InvalidArgument(f"{title}.{strange[0]} is not part of a udaf; its functions are lift, combine, lower and invert")
         identity = members["identity"]
         identity = tuple(identity) if isinstance(identity, tuple | list) else (identity,)
         if len(identity) != len(fields):
@@ -145,9 +141,7 @@ def udaf(state: Sequence[str]) -> Callable[[type], UserAggregate]:
                 raise InvalidArgument(f"{title}.{name} must be a function defined with `def`")
             arguments = len(inspect.signature(function).parameters)
             if count is not None and arguments != count:
-                raise InvalidArgument(
-                    f"{title}.{name} must take {count} argument{'s' * (count > 1)} (and no self), it takes {arguments}"
-                )
+                raise InvalidArgument(f"{title}.{name} must take {count} argument{'s' * (count > 1)} (and no self), it takes {arguments}")
             functions[name] = function
         return UserAggregate(
             title=title,

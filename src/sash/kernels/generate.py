@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import math
-import typing
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -20,9 +19,7 @@ from sash.kernels.sources import NotBranchFree, Source
 from sash.types import dtype
 
 WORDS = frozenset(
-    name
-    for name, value in vars(vocabulary).items()
-    if callable(value) and getattr(value, "__module__", "") == vocabulary.__name__
+    name for name, value in vars(vocabulary).items() if callable(value) and getattr(value, "__module__", "") == vocabulary.__name__
 )
 LANE_WORDS = frozenset({"lift_lanes", "combine_lanes", "load_lanes", "store_lanes", "emit_lanes", "fold_lanes"})
 
@@ -66,7 +63,8 @@ def generate(
 
     ``masked`` kernels take a bitmap and lift a null row to the identity. ``lanes`` is the number of rows per vector, 0 for a
     kernel of single values; ``buffers`` how many make up its memory. With ``known_rows`` the number of rows in every window is
-    an argument; otherwise a form that asks for it carries a count. With ``partials`` the rows are partials already. ``bindings`` are functions under names that the algorithm's function leaves open.
+    an argument; otherwise a form that asks for it carries a count. With ``partials`` the rows are partials already.
+    ``bindings`` are functions under names that the algorithm's function leaves open; ``constants`` override its module's.
     """
     given: dict[str, Any] = {"LANES": lanes, **dict(constants)}
     bound = [sources.read(f, name, given, WORDS | {n for n, _ in bindings}) for name, f in bindings]
@@ -126,7 +124,7 @@ def interpret(module: Module) -> Callable[..., Any]:
     """The module's entry as plain Python over NumPy arrays: slow, and an oracle for the compiled one."""
     names: dict[str, Any] = {"njit": lambda f: f, **PRIMITIVES}
     names.update({name: getattr(vocabulary, name) for name in ("trailing_zeros", "leading_zeros")})
-    names.update({m: float for m in ("float32", "float64")})
+    names.update(dict.fromkeys(("float32", "float64"), float))
     names.update({f"{u}int{b}": int for u in ("", "u") for b in (8, 16, 32, 64)})
     exec(compile(module.text, f"<{module.title}>", "exec"), names)
     entry: Callable[..., Any] = names["entry"]
@@ -534,5 +532,5 @@ class _Writer:
 
 def _annotations(function: Callable[..., Any]) -> dict[str, str]:
     """The names of a function's annotations, as they are written."""
-    raw = typing.cast("dict[str, Any]", function.__annotations__)
+    raw: dict[str, Any] = function.__annotations__
     return {name: value if isinstance(value, str) else getattr(value, "__name__", "") for name, value in raw.items()}

@@ -270,8 +270,7 @@ def where(m: Any, a: Any, b: Any) -> Any:
 
 
 _TUPLE_WHERE = {
-    n: eval(f"lambda m, a, b: ({', '.join(f'where(m, a[{k}], b[{k}])' for k in range(n))},)", {"where": where})
-    for n in range(1, 13)
+    n: eval(f"lambda m, a, b: ({', '.join(f'where(m, a[{k}], b[{k}])' for k in range(n))},)", {"where": where}) for n in range(1, 13)
 }
 
 
@@ -339,9 +338,7 @@ def _float_function(name: str, python: Callable[..., Any], number: Callable[...,
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x = _cast(context, builder, args[0], signature.args[0], dtype, a.count)
             bits = "f64" if dtype == types.float64 else "f32"
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.{name}.v{a.count}{bits}"
-            )
+            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.{name}.v{a.count}{bits}")
             return builder.call(function, [x])
 
         return Lanes(dtype, a.count)(a), generate
@@ -575,9 +572,7 @@ def fetch(typing_context: Any, pointer: Any, i: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i32, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        function = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32]), "llvm.prefetch.p0"
-        )
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [byte, i32, i32, i32]), "llvm.prefetch.p0")
         builder.call(function, [builder.bitcast(builder.gep(args[0], [args[1]]), byte), i32(0), i32(2), i32(1)])
         return context.get_dummy_value()
 

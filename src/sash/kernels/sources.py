@@ -88,9 +88,7 @@ def read(
 class _Reader(ast.NodeTransformer):
     """Folds outside names into a definition."""
 
-    def __init__(
-        self, function: Callable[..., Any], origin: str, constants: dict[str, Any], words: frozenset[str] | None
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], origin: str, constants: dict[str, Any], words: frozenset[str] | None) -> None:
         self.function, self.origin, self.constants, self.words = function, origin, constants, words
         self.first_line = function.__code__.co_firstlineno
         self.helpers: list[Source] = []
@@ -112,7 +110,6 @@ class _Reader(ast.NodeTransformer):
             ),
             body=[self.visit(statement) for statement in _without_docstring(definition.body)],
             decorator_list=[],
-            type_params=[],
         )
         ast.fix_missing_locations(plain)
         return Source(plain, tuple(self.helpers), tuple(self.modules.items()), self.origin)
@@ -192,9 +189,7 @@ def split_none(source: Source, value_name: str, defined_name: str) -> tuple[Sour
     try:
         whole = as_expression(source)
     except NotBranchFree as error:
-        raise UncompilableFunction(
-            f"{source.origin} may return None, so it may only use assignments, if and return: {error}"
-        ) from error
+        raise UncompilableFunction(f"{source.origin} may return None, so it may only use assignments, if and return: {error}") from error
     value = _value_of(whole)
     if value is None:
         raise UncompilableFunction(f"{source.origin} only returns None")
@@ -227,7 +222,6 @@ def _with_body(source: Source, name: str, expression: ast.expr) -> Source:
         args=source.definition.args,
         body=[ast.Return(value=expression)],
         decorator_list=[],
-        type_params=[],
     )
     ast.fix_missing_locations(definition)
     return Source(definition, source.helpers, source.modules, source.origin)
@@ -303,7 +297,7 @@ class _BranchFree(ast.NodeTransformer):
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
         name = "both" if isinstance(node.op, ast.And) else "either"
-        result = self.visit(node.values[0])
+        result: ast.expr = self.visit(node.values[0])
         for value in node.values[1:]:
             result = _call(name, result, self.visit(value))
         return result
@@ -315,7 +309,7 @@ class _BranchFree(ast.NodeTransformer):
         return node
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        operands = [self.visit(node.left), *(self.visit(c) for c in node.comparators)]
+        operands: list[ast.expr] = [self.visit(node.left), *(self.visit(c) for c in node.comparators)]
         pairs = [
             ast.Compare(left=left, ops=[op], comparators=[right])
             for left, op, right in zip(operands[:-1], node.ops, operands[1:], strict=True)

@@ -5,7 +5,8 @@ aggregate's own functions under these names beside it, and compiles the whole. N
 editors, type checkers and readers know what each word means.
 
 Annotations say what an argument is: :data:`Rows` (the input columns), :data:`States` (one buffer per field of the partial),
-:data:`Memory` (several such buffers), :data:`Results` (the output columns), :data:`Index` (a buffer of 64-bit integers), :data:`Bytes`, :data:`Reals` (doubles), or ``int``.
+:data:`Memory` (several such buffers), :data:`Results` (the output columns), :data:`Index` (a buffer of 64-bit integers), :data:`Bytes`,
+:data:`Reals` (doubles), or ``int``.
 """
 
 from __future__ import annotations

@@ -49,9 +49,7 @@ Rule = Callable[[Form, Shape], Choice | None]
 def windows_do_not_overlap(form: Form, shape: Shape) -> Choice | None:
     if shape.every < shape.size:
         return None
-    return Choice(
-        "reduce", (f"every {shape.every} ≥ size {shape.size}: a row is in one window at most, so each window is reduced once",)
-    )
+    return Choice("reduce", (f"every {shape.every} ≥ size {shape.size}: a row is in one window at most, so each window is reduced once",))
 
 
 def whole_slices(form: Form, shape: Shape) -> Choice | None:
@@ -85,9 +83,7 @@ def vector_lanes(form: Form, shape: Shape) -> Choice | None:
 def exact_inverse(form: Form, shape: Shape) -> Choice | None:
     if not form.invertible:
         return None
-    return Choice(
-        "running", (f"{form.name} has an exact inverse: what leaves a window is subtracted", *_without_lanes(form, shape))
-    )
+    return Choice("running", (f"{form.name} has an exact inverse: what leaves a window is subtracted", *_without_lanes(form, shape)))
 
 
 def anything_else(form: Form, shape: Shape) -> Choice | None:
@@ -143,17 +139,13 @@ def forced(algorithm: str, form: Form, shape: Shape) -> Choice:
         ALGORITHMS()[algorithm].check_lawful(form)
         return choice
     if algorithm == "running" and not form.invertible:
-        raise UnlawfulAlgorithm(
-            f"running needs an aggregate that is invertible; {form.name} over {', '.join(form.inputs)} is not, exactly"
-        )
+        raise UnlawfulAlgorithm(f"running needs an aggregate that is invertible; {form.name} over {', '.join(form.inputs)} is not, exactly")
     if algorithm in ("lanes", "running") and shape.every != 1:
         raise UnlawfulAlgorithm(f"{algorithm} is for windows that slide by 1, not by {shape.every}; try 'blocks' or 'slices'")
     if algorithm in ("lanes", "slices") and (reason := vector_reason(form)):
         raise UnlawfulAlgorithm(f"{algorithm} needs branch-free functions; {reason}")
     if algorithm == "slices" and not form.commutative:
-        raise UnlawfulAlgorithm(
-            f"slices needs an aggregate that is commutative; {form.name} over {', '.join(form.inputs)} is not"
-        )
+        raise UnlawfulAlgorithm(f"slices needs an aggregate that is commutative; {form.name} over {', '.join(form.inputs)} is not")
     if algorithm == "slices" and shape.size % shape.every:
         raise UnlawfulAlgorithm(f"slices needs a size that is a multiple of every; {shape.size} is not one of {shape.every}")
     if algorithm == "blocks" and shape.every >= shape.size:

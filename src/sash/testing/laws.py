@@ -10,12 +10,11 @@ import pyarrow as pa
 
 from sash.algebra import Form, plain_objects
 from sash.algebra.laws import LAWS, check_shape, counterexample, same_partial, same_value
-from sash.api.rolling import rolling
+from sash.algorithms import Recalculate
 from sash.errors import BrokenLaw, InvalidArgument, SashError
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
 from sash.types import FLOATS, MACHINE_TYPES
-
 
 
 def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, examples: int = 200, tolerance: float = 1e-6) -> None:
@@ -78,7 +77,10 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
             search(holds, *[partial] * law.partials)
     search(lambda p: _check_lower(form, p), partial)
     if count == 1:
-        search(lambda rows: _check_compiled(bound, form, types[0], [r[0] for r in rows], tolerance), strategies.lists(row, min_size=1, max_size=8))
+        search(
+            lambda rows: _check_compiled(bound, form, types[0], [r[0] for r in rows], tolerance),
+            strategies.lists(row, min_size=1, max_size=8),
+        )
 
 
 def _machines(bound: Any, inputs: Any, count: int) -> tuple[str, ...]:
@@ -124,7 +126,10 @@ def _check_compiled(bound: Any, form: Form, t: pa.DataType, rows: list[Any], tol
     for r in rows[1:]:
         partial = objects.combine(partial, objects.lift(r))
     expected = objects.lower(partial)
-    (ours,) = rolling(pa.array(rows, t), len(rows), agg=bound).to_pylist()
+    window = Recalculate(bound, dtype=t)
+    for r in rows:
+        window.insert(r)
+    ours = window.query()
     same = ours is expected if expected is None or ours is None else same_value(ours, expected, tolerance)
-    if not same and not isinstance(ours, dict):
+    if not same and not isinstance(ours, tuple):
         raise BrokenLaw(f"{form.name}: compiled, the rows {rows!r} give {ours!r}; the Python functions give {expected!r}")
