@@ -152,7 +152,7 @@ class ReactiveAggregator(WindowAlgorithm):
         self._used = 0
         self._dirty: list[int] = []
         self._null_handles: set[int] = set()
-        super().__init__(aggregate, dtype=dtype, capacity=max(capacity, 2))
+        super().__init__(aggregate, dtype=dtype, capacity=max(capacity, 2) if capacity > 0 else capacity)
 
     @classmethod
     def per_key(cls, aggregate: Any, **options: Any) -> PerKey:

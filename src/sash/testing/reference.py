@@ -107,7 +107,7 @@ def card_page(algorithm: type[WindowAlgorithm]) -> str:
     text = re.sub(r":(?:class|func|meth|mod|data):`~?([^`]+)`", r"`\1`", about).replace("``", "`")
     parts = [f"# {card.title}", card.idea, "\n".join(table), text]
     if example:
-        parts.append(f"```python\n>>> from sash.algorithms import {algorithm.__name__}\n{example}\n```")
+        parts.append(f"```python\n>>> from sash.algorithms import {algorithm.__name__}\n{example}\n\n```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -127,7 +127,8 @@ def index_page() -> str:
         "# Algorithms",
         "",
         "Made from the code by `make docs`. Each is a class with `insert`, `evict`, `query` and `len`, and has a bulk form that runs",
-        "over a whole array (`sash.rolling(…, algorithm=NAME)`). All keep order, so any associative aggregate will do, unless a law is named.",
+        "over a whole array (`sash.rolling(…, algorithm=NAME)`). All keep order, so any associative aggregate will do, unless a law is",
+        "named.",
         "",
         "| algorithm | needs | insert | evict | query | space |",
         "|---|---|---|---|---|---|",
