@@ -361,3 +361,65 @@ def test_cards_are_filled_in(algorithm):
     assert all((card.idea, card.insert, card.evict, card.query, card.space, card.paper))
     assert named("max")
     assert Recalculate.card.name == "recalculate"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=label)
+def test_nulls_before_the_first_value(algorithm):
+    window = algorithm("sum")
+    window.insert(None)
+    window.insert(None)
+    assert (len(window), window.query()) == (2, None)
+    window.evict()
+    window.insert(2**53 + 1)
+    assert (len(window), window.query()) == (2, 2**53 + 1)
+    window.evict()
+    window.evict()
+    assert len(window) == 0
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=label)
+def test_values_that_do_not_fit_are_refused(algorithm):
+    for first, then in ((True, 5), (1, "a"), (1, 2**70), (np.int8(1), 300)):
+        window = algorithm("max", dtype=np.asarray(first).dtype)
+        window.insert(first)
+        with pytest.raises(InvalidType, match="holds"):
+            window.insert(then)
+        assert (len(window), window.query()) == (1, first)
+    with pytest.raises(InvalidArgument, match="capacity"):
+        algorithm("max", capacity=2.5)
+
+
+@pytest.mark.parametrize("algorithm", [a for a in ALGORITHMS if a is not SubtractOnEvict], ids=label)
+def test_values_and_keys_have_types_of_their_own(algorithm):
+    window = algorithm("max_by")
+    for row in ((1.5, 5), (2.5, 9), (3.5, 7)):
+        window.insert(row)
+    assert window.query() == 2.5
+    names = algorithm("max_by")
+    for row in (("x", 5), ("y", 9)):
+        names.insert(row)
+    assert names.query() == "y"
+    with pytest.raises(InvalidType, match="rows of 2 values"):
+        algorithm("max_by", dtype="int64").insert(7)
+
+
+def test_a_failed_insert_leaves_the_window_as_it_was():
+    for algorithm in ALGORITHMS:
+        if algorithm in (SubtractOnEvict, Recalculate, ReactiveAggregator, algorithms.BInt):
+            continue  # refused, or rows are joined only later
+        window = algorithm("max")
+        window.insert("a")
+        with pytest.raises(InvalidType, match="cannot join 1"):
+            window.insert(1)
+        assert (len(window), window.query()) == (1, "a")
+
+
+def test_handles_are_checked():
+    window = ReactiveAggregator("max")
+    first = window.insert(None)
+    window.insert(3)
+    for wrong in (True, 1.0, "a"):
+        with pytest.raises(InvalidArgument, match="handle"):
+            window.evict(wrong)
+    window.evict(first)
+    assert (len(window), window.query()) == (1, 3)

@@ -57,6 +57,8 @@ CASES = [
     (lambda: sash.rolling(X, 3, out=np.empty(7)), InvalidArgument, r"float64\[8\]"),
     (lambda: sash.rolling(X, 3, out=np.empty(16)[::2]), InvalidArgument, "contiguous"),
     (lambda: sash.rolling(X, 1, out=X), InvalidArgument, "share memory"),
+    (lambda: sash.rolling(X, 3, out=np.zeros(65, np.uint8)[1:].view(float)), InvalidArgument, "aligned"),
+    (lambda: sash.rolling(np.array([1], "M8[h]"), 1), InvalidType, "units"),
     (lambda: sash.rolling(pa.array(X), 3, out=np.empty(8)), InvalidArgument, "NumPy input"),
     (lambda: sash.rolling(X, 3, agg="m4", out=np.empty(8)), InvalidArgument, "out cannot take"),
 ]

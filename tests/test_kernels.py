@@ -285,6 +285,56 @@ def test_what_numba_cannot_compile_is_named():
         sash.rolling(np.zeros(5), 2, agg=own)
 
 
+def scaled(x, k=3):
+    return x * k
+
+
+def test_what_functions_may_use():
+    from math import sqrt as root
+
+    @sash.udaf(state=("float64",))
+    class odd:
+        identity = (0.0,)
+        commutative = True
+
+        def lift(v):
+            return (scaled(root(v)) + (v or 7.0),)
+
+        def combine(a, b):
+            return (a[0] + b[0],)
+
+        def lower(s):  # noqa: RET503 - falling off the end is what is tested
+            if s[0] > 10:
+                return s[0]
+
+    x = np.arange(40_000.0) % 9
+    expected = [3 * v**0.5 + (v or 7.0) for v in x.tolist()]
+    plain = [a + b if a + b > 10 else np.nan for a, b in zip(expected[:-1], expected[1:], strict=True)]
+    for algorithm in ("lanes", "blocks"):
+        np.testing.assert_allclose(sash.rolling(x, 2, agg=odd, algorithm=algorithm), plain)
+
+
+def test_numpy_has_no_null_for_integers():
+    @sash.udaf(state=("int64",))
+    class even:
+        identity = (0,)
+
+        def lift(v):
+            return (v,)
+
+        def combine(a, b):
+            return (a[0] + b[0],)
+
+        def lower(s):
+            if s[0] % 2 == 1:
+                return None
+            return s[0]
+
+    assert sash.rolling([1, 2, 4], 2, agg=even).to_pylist() == [None, 6]
+    with pytest.raises(sash.errors.InvalidArgument, match="may return None"):
+        sash.rolling(np.arange(4), 2, agg=even)
+
+
 # The cache on disk.
 
 SCRIPT = """

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import sash
 from sash import functions as S
 from sash.aggregates import named
-from sash.errors import IntegerOverflow
+from sash.errors import IntegerOverflow, InvalidType
 from tests import oracle
 from tests.own_aggregates import affine, affine_of, mean
 
@@ -281,3 +281,65 @@ def test_sketches_stay_within_their_bounds():
     for k, value in enumerate(approximate):
         window = values[k * 500 : k * 500 + 3000]
         assert abs((window <= value).mean() - 0.9) < 0.03
+
+
+# Layouts that kernels do not know themselves.
+
+
+@pytest.mark.parametrize(
+    "t",
+    [pa.decimal32(7, 2), pa.decimal64(12, 2), pa.decimal128(12, 2), pa.decimal256(12, 2), pa.decimal256(30, 2)],
+    ids=str,
+)
+def test_decimals_of_every_width(t):
+    rows = [Decimal("11.75"), None, Decimal("-2.50"), Decimal("12.50")]
+    values = pa.array(rows, t)
+    for name in ("min", "max", "first", "m4", "count", "count_distinct", "collect_list", "sum"):
+        result = sash.rolling(values, 2, agg=name)
+        assert result.to_pylist() == oracle.rolling(name, rows, 2, 1), name
+    assert sash.rolling(values, 2, agg="max").type == t
+    assert sash.rolling(values, 2, agg="collect_list").type == pa.list_(t)
+
+
+def test_decimals_beyond_128_bits():
+    values = pa.array([Decimal(10) ** 60, None, Decimal(7)], pa.decimal256(76, 3))
+    assert sash.rolling(values, 2, agg="max").to_pylist() == [Decimal(10) ** 60, Decimal(7)]
+    assert sash.rolling(values, 3, agg="count").to_pylist() == [2]
+    with pytest.raises(InvalidType, match="sum does not take decimal256"):
+        sash.rolling(values, 2, agg="sum")
+
+
+@pytest.mark.parametrize("t", [pa.large_string(), pa.string_view()], ids=str)
+def test_strings_of_every_layout(t):
+    values = pa.array(["b", None, "a"], t)
+    assert sash.rolling(values, 2, agg="min").type == t
+    assert sash.rolling(values, 2, agg="min").to_pylist() == ["b", "a"]
+    assert sash.rolling(values, 3, agg=S.string_agg(separator="|")).to_pylist() == ["b|a"]
+
+
+def test_other_layouts():
+    import pyarrow.compute as pc
+
+    encoded = pc.run_end_encode(pa.array([1, 1, 2]))
+    assert sash.rolling(encoded, 2, agg="collect_list").to_pylist() == [[1, 1], [1, 2]]
+    assert sash.rolling([None] * 3, 2, agg="count").to_pylist() == [0, 0]
+    assert sash.rolling(np.arange(4, dtype=">f8"), 2, agg="count_distinct").tolist() == [2, 2, 2]
+    masked = np.ma.array([1, 2, 3, 4], mask=[0, 1, 0, 1])
+    assert sash.rolling(masked, 2, agg="sum").to_pylist() == [1, 3, 3]
+    halves = np.arange(5, dtype=np.float16)
+    out = np.zeros(4, np.float16)
+    assert sash.rolling(halves, 2, agg="max", out=out) is out
+    assert out.tolist() == [1, 2, 3, 4]
+    big = np.array([2**63, 2**64 - 1, 1], np.uint64)
+    assert sash.rolling(big, 2, agg="max").tolist() == [2**64 - 1, 2**64 - 1]
+    assert sash.rolling(big, 1, agg="approx_percentile").tolist()[2] == 1
+
+
+@pytest.mark.parametrize("algorithm", ["auto", "hammer_slide", "two_stacks", "reactive_aggregator"])
+def test_huge_sizes_and_slides(algorithm):
+    x = np.arange(10)
+    assert sash.rolling(x, 3, 2**70, "sum", algorithm=algorithm).tolist() == [3]
+    assert sash.rolling(x, 2**70, 1, "sum", algorithm=algorithm).tolist() == []
+    if algorithm == "auto":
+        assert sash.rolling(x, 2**70, 2**70, "collect_list").shape[0] == 0
+        assert sash.rolling(x, 2, 2**70, "median").tolist() == [0.5]

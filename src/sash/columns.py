@@ -39,6 +39,9 @@ class Column:
 
 def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
     """What a user may give as one column: a NumPy array comes back as it is, everything else as an Arrow array."""
+    if isinstance(values, np.ma.MaskedArray):
+        whole = _from_numpy(np.asarray(values.data), argument)
+        return pa.array(whole, mask=np.ma.getmaskarray(values)) if isinstance(whole, np.ndarray) else whole
     if isinstance(values, np.ndarray):
         return _from_numpy(values, argument)
     if isinstance(values, pa.ChunkedArray):
@@ -59,7 +62,7 @@ def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
         return _decoded(pa.array(values))
     if isinstance(values, list | tuple):
         try:
-            return pa.array(values)
+            return _decoded(pa.array(values))
         except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
             raise InvalidType(f"{argument} must hold values of one type: {error}") from error
     raise InvalidType(f"{argument} must be a NumPy or Arrow array, a pandas or polars series or a list, not {type(values).__name__}")
@@ -69,9 +72,12 @@ def _from_numpy(values: Array, argument: str) -> pa.Array | Array:
     if values.ndim != 1:
         raise InvalidType(f"{argument} must have one dimension, not {values.ndim}")
     if values.dtype.kind in "biuf" and values.dtype.itemsize <= 8:
-        return values
+        return values.astype(values.dtype.newbyteorder("="), copy=False)
     if values.dtype.kind in "mMUS":
-        return _decoded(pa.array(values))
+        try:
+            return _decoded(pa.array(values))
+        except pa.ArrowNotImplementedError as error:
+            raise InvalidType(f"{argument} has the NumPy type {values.dtype}; times have the units D, s, ms, us or ns") from error
     hint = "give it a type first, e.g. .astype(float)" if values.dtype == object else "numbers, booleans, times and strings are supported"
     raise InvalidType(f"{argument} has the NumPy type {values.dtype}; {hint}")
 
@@ -87,13 +93,33 @@ def _flat(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 def _decoded(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
-    if pa.types.is_null(values.type):
-        values = values.cast(pa.float64())
-    if pa.types.is_string_view(values.type):
-        return values.cast(pa.string())
-    if pa.types.is_binary_view(values.type):
-        return values.cast(pa.binary())
-    return values
+    if pa.types.is_run_end_encoded(values.type):
+        values = pc.run_end_decode(values)
+    return values.cast(pa.float64()) if pa.types.is_null(values.type) else values
+
+
+def plain(values: pa.Array | Array) -> pa.Array | Array:
+    """A column in the layout that kernels know: decimals in 128 bits, strings that are no views."""
+    if isinstance(values, np.ndarray):
+        return values
+    t = values.type
+    if pa.types.is_decimal(t) and t.bit_width != 128 and t.precision <= 38:
+        return values.cast(pa.decimal128(t.precision, t.scale))
+    if pa.types.is_string_view(t) or pa.types.is_large_string(t):
+        return values.cast(pa.string() if values.nbytes < 1 << 31 else pa.large_string())
+    return values.cast(pa.binary()) if pa.types.is_binary_view(t) else values
+
+
+def restored(result: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """A result over a plain column in the type that belongs to the column as it was given."""
+    if result.type == wanted:
+        return result
+    if pa.types.is_struct(wanted):
+        children = [result.field(k).cast(f.type) for k, f in enumerate(wanted)]
+        return pa.StructArray.from_arrays(children, fields=list(wanted), mask=result.is_null())
+    if pa.types.is_list(wanted):
+        return pa.ListArray.from_arrays(result.offsets, result.values.cast(wanted.value_type))
+    return result.cast(wanted)
 
 
 def type_of(values: pa.Array | Array) -> pa.DataType:
@@ -116,8 +142,6 @@ def crossed(values: pa.Array | Array, reading: Reading) -> Column:
     valid = bitmap(values)
     if pa.types.is_decimal(t) and reading == "double":
         return Column((_numbers(values.cast(pa.float64())),), valid, t)
-    if pa.types.is_decimal(t) and t.bit_width != 128:
-        values = values.cast(pa.decimal128(min(38, t.precision), t.scale))
     if pa.types.is_decimal(t) and reading == "limbs" and machine_type(t) is None:
         return Column(tuple(_limbs(values)), valid, t)
     if is_ranked(t):

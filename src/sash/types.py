@@ -66,8 +66,8 @@ def largest(machine: str) -> int | float:
 
 
 def is_numeric(t: pa.DataType) -> bool:
-    """Whether sums and averages make sense: integers, floats and decimals, not booleans."""
-    return bool(pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t))
+    """Whether sums and averages make sense: integers, floats and decimals of up to 38 digits, not booleans."""
+    return bool(pa.types.is_integer(t) or pa.types.is_floating(t) or (pa.types.is_decimal(t) and t.precision <= 38))
 
 
 def is_ranked(t: pa.DataType) -> bool:

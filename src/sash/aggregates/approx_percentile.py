@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ class ApproxPercentile(Aggregate):
     k: int = 200
 
     def __post_init__(self) -> None:
-        if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 <= self.q <= 1:
+        if isinstance(self.q, bool) or not isinstance(self.q, Real) or not 0 <= self.q <= 1:
             raise InvalidArgument(f"q of approx_percentile must be a number from 0 to 1, not {self.q!r}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or not 8 <= self.k <= 65535:
             raise InvalidArgument(f"k of approx_percentile must be an integer from 8 to 65535, not {self.k!r}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ class Percentile(Aggregate):
     q: float = 0.5
 
     def __post_init__(self) -> None:
-        if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 <= self.q <= 1:
+        if isinstance(self.q, bool) or not isinstance(self.q, Real) or not 0 <= self.q <= 1:
             raise InvalidArgument(f"q of {self.name} must be a number from 0 to 1, not {self.q!r}")
 
     def returns(self, *types: pa.DataType) -> pa.DataType:

@@ -20,7 +20,7 @@ from sash.algebra import Form, Function
 from sash.algorithms import driver
 from sash.algorithms.binding import Binding, bind_aggregate
 from sash.algorithms.driver import BACK, FRONT, MASK
-from sash.errors import EmptyWindow, InvalidArgument, UnlawfulAlgorithm
+from sash.errors import EmptyWindow, InvalidArgument, InvalidType, UnlawfulAlgorithm
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled, pointer
 from sash.kernels.generate import Module, generate
@@ -74,11 +74,12 @@ class WindowAlgorithm(ABC):
     roll_function: ClassVar[Function] = driver.roll
 
     def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY, exact: bool = True) -> None:
-        if capacity < 1:
-            raise InvalidArgument(f"capacity must be at least 1, not {capacity}")
+        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+            raise InvalidArgument(f"capacity must be an integer of at least 1, not {capacity!r}")
         self._binding: Binding = bind_aggregate(aggregate, dtype, forced=not exact)
         self._capacity = 1 << max(0, int(capacity) - 1).bit_length()
         self._nulls: deque[int] = deque()
+        self._waiting = 0  # nulls that came before the first value, from which the type is taken
         self._w = np.zeros(HEADER, np.int64)
         self._started = False
         if self._binding.is_settled:
@@ -89,8 +90,13 @@ class WindowAlgorithm(ABC):
     def insert(self, value: Any) -> Any:
         """Add a row at the back; None is a null."""
         if not self._started:
+            if value is None:
+                self._waiting += 1
+                return None
             self._binding.settle(value)
             self._start()
+            for _ in range(self._waiting):
+                WindowAlgorithm.insert(self, None)
         if len(self) == self._capacity:
             self._grow()
         if value is None:
@@ -102,20 +108,20 @@ class WindowAlgorithm(ABC):
         """Drop the oldest row."""
         if len(self) == 0:
             raise EmptyWindow(f"{type(self).__name__}.evict(): the window is empty")
+        if not self._started:
+            self._waiting -= 1
+            return
         if self._nulls and self._nulls[0] == self._w[FRONT]:
             self._nulls.popleft()
         self._evict()
 
     def query(self) -> Any:
         """The aggregate of the rows in the window; None if there is nothing to aggregate."""
-        if len(self) == len(self._nulls) and not self._binding.keeps_nulls:
-            return self._binding.of_nothing
-        if len(self) == 0:
-            return self._binding.of_nothing
-        return self._query()
+        only_nulls = len(self) == len(self._nulls) and not self._binding.keeps_nulls
+        return self._binding.of_nothing if not self._started or only_nulls or len(self) == 0 else self._query()
 
     def __len__(self) -> int:
-        return int(self._w[BACK] - self._w[FRONT])
+        return int(self._w[BACK] - self._w[FRONT]) if self._started else self._waiting
 
     # Laws.
 
@@ -214,7 +220,16 @@ class WindowAlgorithm(ABC):
         insert, evict, query = (objects.bind(f, words) for f in self.functions)
         self._w[MASK], self._w[CAPACITY] = self._capacity - 1, self._capacity
         self._lists = self._object_memory(self._capacity)
-        self._insert = lambda value: insert(self._w, self._lists, objective.lift(value))
+
+        def insert_object(value: Any) -> None:
+            before = self._w.copy()
+            try:
+                insert(self._w, self._lists, objective.lift(value))
+            except TypeError as error:  # values that do not go together; what was there is kept
+                self._w[:] = before
+                raise InvalidType(f"{self._binding.name} cannot join {value!r} with what is in the window: {error}") from error
+
+        self._insert = insert_object
         self._evict = lambda: evict(self._w, self._lists)
         self._query = lambda: objective.lower(query(self._w, self._lists))
 

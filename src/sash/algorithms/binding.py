@@ -52,7 +52,8 @@ class Binding:
             self.objects: Objects = aggregate.objects()
             self.is_settled = True
         elif value_type is not None:
-            self._settle_on(_arrow_type(value_type))
+            several = isinstance(value_type, tuple | list)
+            self._settle_on([_arrow_type(t) for t in value_type] if several else [_arrow_type(value_type)] * self.arity)
 
     @property
     def arity(self) -> int:
@@ -72,18 +73,18 @@ class Binding:
 
     def settle(self, value: Any) -> None:
         """Decide on a type by the first value."""
-        sample = value[-1] if isinstance(value, tuple) and value else value
+        samples = value if self.arity > 1 and isinstance(value, tuple) and len(value) == self.arity else (value,) * self.arity
         try:
-            self._settle_on(pa.float64() if sample is None else _arrow_type(np.asarray(sample).dtype))
+            self._settle_on([pa.float64() if v is None else _arrow_type(np.asarray(v).dtype) for v in samples])
         except (InvalidType, pa.ArrowNotImplementedError, TypeError):
             nullable = (True,) * self.arity
             self.objects = plain_objects(self.aggregate.form(*[pa.string()] * self.arity, nullable=nullable))
             self.is_settled = True
 
-    def _settle_on(self, t: pa.DataType) -> None:
-        types = [t] * self.arity
-        if machine_type(t) is None:
-            raise InvalidType(f"{self.name}: {t} has no machine type")
+    def _settle_on(self, types: list[pa.DataType]) -> None:
+        for t in types:
+            if machine_type(t) is None:
+                raise InvalidType(f"{self.name}: {t} has no machine type")
         nullable = (True,) * self.arity if self.keeps_nulls else ()
         self.aggregate.returns(*types) if not isinstance(self.aggregate, UserAggregate) else None
         form = form_of(self.aggregate, *types, nullable=nullable)
@@ -102,18 +103,26 @@ class Binding:
         assert self.form is not None
         inputs = len(self.form.inputs)
         values = value if inputs > 1 and value is not None else (value,) * max(1, inputs)
-        if len(values) != max(1, inputs):
+        if not isinstance(values, tuple | list) or len(values) != max(1, inputs):
             raise InvalidType(f"{self.name} takes rows of {inputs} values, given {value!r}")
         for k, machine in enumerate(self.form.inputs):
             if values[k] is not None:
-                if machine[0] in "iu" and isinstance(values[k], float | np.floating):
-                    raise InvalidType(
-                        f"{self.name} holds {machine} values, given {values[k]!r}; pass dtype='float64' when making the window"
-                    )
-                row[k][0] = values[k]
+                self._put(row[k], machine, values[k])
         for place, k in enumerate(self.form.kept):
             row[inputs + place][0] = values[k] is not None
         row[-1][0] = all(v is not None for k, v in enumerate(values) if k not in self.form.kept)
+
+    def _put(self, cell: Array, machine: str, value: Any) -> None:
+        loses = (
+            isinstance(value, float | np.floating) if machine[0] in "iu" else machine == "bool" and not isinstance(value, bool | np.bool_)
+        )
+        try:
+            if not loses:
+                cell[0] = value
+                return
+        except (ValueError, TypeError, OverflowError):
+            pass
+        raise InvalidType(f"{self.name} holds {machine} values, given {value!r}; pass dtype='float64' (or another) when making the window")
 
     def result_buffers(self, module: Module) -> list[Array]:
         return [np.zeros(1, dtype(a.machine)) for a in module.arguments if a.name.startswith("r_")]

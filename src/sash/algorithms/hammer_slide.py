@@ -258,7 +258,7 @@ class HammerSlide(WindowAlgorithm):
     def cut(self) -> None:
         """End the slide that is being filled, also if it is empty."""
         if not self._started:
-            raise InvalidArgument("cut() before the first row: the type of the rows is not known yet; pass dtype=")
+            raise InvalidArgument("cut() before the first value: the type of the rows is not known yet; pass dtype=")
         w = self._w
         if w[NEWEST] - w[OLDEST] == self._capacity:
             self._grow()
@@ -268,6 +268,9 @@ class HammerSlide(WindowAlgorithm):
         w[LAST_CUT] = w[BACK]
 
     def evict(self) -> None:
+        if not self._started:
+            super().evict()
+            return
         before = int(self._w[FRONT])
         if len(self) == 0 and self._w[OLDEST] == self._w[NEWEST]:
             super().evict()

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.aggregates.count import Count
+from sash.algorithms.memory import pooled
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index, Reals, leading_zeros, trailing_zeros
@@ -97,7 +98,7 @@ def roll(
     """The quantile of every window, and how many rows it is of."""
     kernel = compiled(generate(quantiles, Count().form()))
     values = np.ascontiguousarray(values, np.float64)
-    results = np.empty(windows) if out is None else out
+    results = pooled(windows, "float64") if out is None else out
     known = np.empty(windows, np.int64)
     share = np.array([q], np.float64)
     chunk = max(FEWEST_WINDOWS // max(1, every), min(4 * size, CHUNK_OF_ROWS) // every, size // every, 1)

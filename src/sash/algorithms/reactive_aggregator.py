@@ -152,6 +152,7 @@ class ReactiveAggregator(WindowAlgorithm):
         self._used = 0
         self._dirty: list[int] = []
         self._null_handles: set[int] = set()
+        self._early: list[int] = []  # handles of nulls that came before the first value
         super().__init__(aggregate, dtype=dtype, capacity=max(capacity, 2) if capacity > 0 else capacity)
 
     @classmethod
@@ -168,8 +169,16 @@ class ReactiveAggregator(WindowAlgorithm):
     def insert(self, value: Any) -> int:
         """Add a row at the back; returns a handle for :meth:`evict`."""
         if not self._started:
+            if value is None:
+                self._early.append(self._next)
+                self._next += 1
+                return self._next - 1
             self._binding.settle(value)
             self._start()
+            handles, last = self._early, self._next
+            for self._next in handles:
+                self.insert(None)
+            self._next = last
         if self._w[BACK] - self._w[FRONT] == self._capacity:
             self._make_room()
         p, handle = int(self._w[BACK]), self._next
@@ -186,8 +195,15 @@ class ReactiveAggregator(WindowAlgorithm):
 
     def evict(self, handle: int | None = None) -> None:
         """Drop the oldest row, or the one that ``handle`` stands for."""
-        if self._used == 0:
+        if len(self) == 0:
             raise EmptyWindow("ReactiveAggregator.evict(): the window is empty")
+        if handle is not None and (isinstance(handle, bool) or not isinstance(handle, int)):
+            raise InvalidArgument(f"evict takes a handle that insert returned, not {handle!r}")
+        if not self._started:
+            if handle is not None and handle not in self._early:
+                raise InvalidArgument(f"handle {handle!r} is not in the window: it was evicted, or comes from another one")
+            self._early.remove(self._early[0] if handle is None else handle)
+            return
         mask = int(self._w[MASK])
         p = int(self._w[FRONT]) if handle is None else self._position(handle)
         self._null_handles.discard(int(self._ids[p & mask]))
@@ -204,13 +220,13 @@ class ReactiveAggregator(WindowAlgorithm):
 
     def query(self) -> Any:
         """The aggregate of the window, after all changes since the last query are propagated together."""
-        if self._used == 0 or (self._used == len(self._null_handles) and not self._binding.keeps_nulls):
+        if not self._started or self._used == 0 or (self._used == len(self._null_handles) and not self._binding.keeps_nulls):
             return self._binding.of_nothing
         self._propagate()
         return self._answer()
 
     def __len__(self) -> int:
-        return self._used
+        return self._used if self._started else len(self._early)
 
     @property
     def capacity(self) -> int:

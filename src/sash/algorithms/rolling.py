@@ -12,6 +12,7 @@ from sash import threads
 from sash.algebra import Form
 from sash.algorithms import blocks, doubling, lanes, reduce, running
 from sash.algorithms.base import WindowAlgorithm
+from sash.algorithms.memory import LINE, aligned, pooled
 from sash.errors import IntegerOverflow
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
@@ -20,7 +21,6 @@ from sash.types import dtype
 Array = npt.NDArray[Any]
 
 BUFFERS_OF_LANES = 4
-LINE = 64
 SLICES_AT_A_TIME = 1 << 15
 
 
@@ -56,9 +56,7 @@ class Output:
 def make_output(form: Form, module: Module, count: int, given: Array | None = None) -> Output:
     """Space for results; ``given`` takes the place of the first column."""
     names = {a.name.removeprefix("r_") for a in module.arguments if a.name.startswith("r_")}
-    values = [np.empty(count, dtype(m)) for m in form.outputs]
-    if given is not None:
-        values[0] = given
+    values = [pooled(count, m) if given is None or k else given for k, m in enumerate(form.outputs)]
     return Output(
         values,
         np.empty(count, np.uint8) if "defined" in names else None,
@@ -134,15 +132,6 @@ def _any_module(job: Job) -> Module:
 def _known(job: Job) -> list[int]:
     """The number of rows per window, for forms that ask for it where it is known."""
     return [job.size] if job.form.counted and not job.masked else []
-
-
-def aligned(count: int, machine: str, shift: int = 0) -> Array:
-    """Memory that starts at a cache line, ``shift`` lines behind a page, so that buffers do not fall on top of each other."""
-    kind = dtype(machine)
-    raw = np.zeros(count * kind.itemsize + 4096 + LINE * shift, np.uint8)
-    start = -raw.__array_interface__["data"][0] % 4096 + LINE * shift
-    start -= 4096 if start >= 4096 + LINE * shift else 0
-    return raw[start : start + count * kind.itemsize].view(kind)
 
 
 def _run_lanes(job: Job, out: Array | None) -> Output:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +26,10 @@ from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import is_at_hand
 from sash.kernels.generate import vector_reason
+from sash.kernels.sources import may_return_none, read
 from sash.plan.choose import FEWEST_ROWS_FOR_LANES, Choice, Shape, choose, choose_holistic, forced
 from sash.plan.ledger import LEDGER
+from sash.types import dtype
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Request:
 
     values: pa.Array | Array
     type: pa.DataType
+    given: pa.DataType
+    """The type of what was given, where it came in another layout."""
     aggregate: Aggregate
     size: int
     every: int
@@ -73,11 +76,10 @@ def rolling(
     aggregate = request.aggregate
     if out is not None:
         _check_out(out, request)
-    if aggregate.kind != "fields":
-        result = _holistic(request, out)
-    else:
-        result = _fields(request, out)
-    return result
+    result = _holistic(request, out) if aggregate.kind != "fields" else _fields(request, out)
+    if request.type == request.given or not isinstance(result, pa.Array):
+        return result
+    return columns.restored(result, result_type(replace(request, type=request.given)))
 
 
 def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> Request:
@@ -94,15 +96,29 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
         raise InvalidArgument(f"device must be 'auto' or 'cpu', not {device!r}")
     if not isinstance(algorithm, str):
         raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
-    column = columns.from_anything(values)
+    given = columns.from_anything(values)
+    column = columns.plain(given)
     t = columns.type_of(column)
-    request = Request(column, t, call.aggregate, int(size), int(every), algorithm)
-    result_type(request)
+    # Beyond the rows, size and every make no difference; kernels count in 64 bits.
+    size, every = min(int(size), len(column) + 1), min(int(every), len(column) + 1)
+    request = Request(column, t, columns.type_of(given), call.aggregate, size, every, algorithm)
+    logical = result_type(request)
+    _check_nulls_can_be_shown(request, logical)
     if algorithm != "auto" and call.aggregate.kind != "fields":
         raise UnlawfulAlgorithm(
             f"algorithm={algorithm!r}: {call.aggregate.label} keeps {call.aggregate.kind} and has one algorithm of its own"
         )
     return request
+
+
+def _check_nulls_can_be_shown(request: Request, logical: pa.DataType) -> None:
+    """NumPy shows a missing float as NaN, and has nothing for other types."""
+    own = isinstance(request.aggregate, UserAggregate) and isinstance(request.values, np.ndarray) and not pa.types.is_floating(logical)
+    if own and may_return_none(read(request.aggregate.lower, "lower")):  # type: ignore[attr-defined]
+        raise InvalidArgument(
+            f"lower of {request.aggregate.label} may return None, and NumPy has no null of type {logical}; "
+            "give values as an Arrow array, or return a float"
+        )
 
 
 def result_type(request: Request) -> pa.DataType:
@@ -129,8 +145,8 @@ def _check_out(out: Any, request: Request) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != wanted or out.shape != (request.windows,):
         given = f"{out.dtype}{list(out.shape)}" if isinstance(out, np.ndarray) else type(out).__name__
         raise InvalidArgument(f"out must be a NumPy array {wanted}[{request.windows}], not {given}")
-    if not out.flags.c_contiguous or not out.flags.writeable:
-        raise InvalidArgument("out must be contiguous and writable")
+    if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
+        raise InvalidArgument("out must be contiguous, aligned and writable")
     if np.may_share_memory(out, request.values):
         raise InvalidArgument("out must not share memory with values")
 
@@ -179,10 +195,16 @@ def _fields(request: Request, out: Array | None) -> Any:
     form, column, job = prepare(request)
     choice = decide(request, form, job, count=True)
     target = out.view(np.uint8) if out is not None and out.dtype == bool else out
-    output = run(choice.algorithm, job, target)
+    direct = target is not None and target.dtype == dtype(form.outputs[0])
+    output = run(choice.algorithm, job, target if direct else None)
     known = _known_rows(request, column, output)
     if isinstance(request.values, np.ndarray):
-        return out if out is not None and known is None else _as_numpy(request, form, output, known, out)
+        result = _as_numpy(request, output, known)
+        if out is None:
+            return result
+        if not direct:
+            out[:] = result
+        return out
     return _as_arrow(request, form, column, output, known)
 
 
@@ -198,7 +220,7 @@ def _known_rows(request: Request, column: Column, output: Output) -> Array | Non
     return held if known is None else known & held
 
 
-def _as_numpy(request: Request, form: Form, output: Output, known: Array | None, out: Array | None) -> Array:
+def _as_numpy(request: Request, output: Output, known: Array | None) -> Array:
     logical = result_type(request)
     if pa.types.is_struct(logical):
         names = [f.name for f in logical]
@@ -316,5 +338,6 @@ def _merged(request: Request, values: pa.Array) -> pa.Array:
             row += 1
         results.append(window.query())
     if pa.types.is_integer(logical):
-        results = [None if r is None else math.floor(r) for r in results]
+        limits = np.iinfo(logical.to_pandas_dtype())  # doubles near the ends of the type round beyond them
+        results = [None if r is None else max(int(limits.min), min(round(r), int(limits.max))) for r in results]
     return pa.array(results, logical)

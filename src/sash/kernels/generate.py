@@ -112,12 +112,9 @@ def vector_reason(form: Form) -> str | None:
 
 
 def vector_width(form: Form) -> int:
-    """How many rows to put into one vector: 16 of four bytes, 8 of eight.
-
-    A selection between floats is a chain of slow instructions; two vectors side by side hide half of it.
-    """
+    """How many rows to put into one vector: 16 of four bytes, 8 of eight."""
     widest = max((dtype(m).itemsize for m in form.inputs if m != POSITION), default=8)
-    return 16 if widest <= 4 or (form.selective and form.state == ("float64",)) else 8
+    return 16 if widest <= 4 else 8
 
 
 def interpret(module: Module) -> Callable[..., Any]:

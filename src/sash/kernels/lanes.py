@@ -619,6 +619,37 @@ def place_in_line(count: int) -> Any:
 # The primitives of sash.algebra.
 
 
+def _has_range(element: Any, count: int) -> bool:
+    """Whether the processor has the minimum that skips NaN as one instruction (vrange)."""
+    whole = count % 8 == 0 if element == types.float64 else element == types.float32 and count == 16
+    return whole and bool(llvm.get_host_cpu_features().get("avx512dq", False))
+
+
+def _range_minimum(builder: Any, element: Any) -> Callable[[Any, Any], Any]:
+    """vrange: the smaller operand with its sign; where one is NaN, the other."""
+    kind, bits, width = (ir.DoubleType(), "pd", 8) if element == types.float64 else (ir.FloatType(), "ps", 16)
+    vector, i32, mask = ir.VectorType(kind, width), ir.IntType(32), ir.IntType(width)
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(vector, [vector, vector, i32, vector, mask, i32]), f"llvm.x86.avx512.mask.range.{bits}.512"
+    )
+    nothing = ir.Constant(vector, [ir.Constant(kind, 0.0)] * width)
+    return lambda x, y: builder.call(function, [x, y, i32(4), nothing, mask(-1), i32(4)])
+
+
+def _in_eights(builder: Any, x: Any, y: Any, apply: Callable[[Any, Any], Any]) -> Any:
+    """A function of whole registers on vectors of one or two of them."""
+    width = 8 if isinstance(x.type.element, ir.DoubleType) else 16
+    if x.type.count == width:
+        return apply(x, y)
+    undefined = ir.Constant(x.type, ir.Undefined)
+    parts = []
+    for start in (0, width):
+        places = ir.Constant(ir.VectorType(ir.IntType(32), width), list(range(start, start + width)))
+        parts.append(apply(builder.shuffle_vector(x, undefined, places), builder.shuffle_vector(y, undefined, places)))
+    joined = ir.Constant(ir.VectorType(ir.IntType(32), 2 * width), list(range(2 * width)))
+    return builder.shuffle_vector(parts[0], parts[1], joined)
+
+
 def _extreme(name: str) -> Any:
     """``smaller`` or ``larger`` of two lanes, or of two numbers, of one type; never a branch."""
     less = name == "smaller"
@@ -629,6 +660,8 @@ def _extreme(name: str) -> Any:
 
         def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
             x, y = args
+            if less and isinstance(a, Lanes) and _has_range(element, a.count):
+                return _in_eights(builder, x, y, _range_minimum(builder, element))
             if isinstance(element, types.Float):
                 # llvm.minnum gives the other operand where one is NaN: one instruction and one blend
                 suffix = f"v{a.count}f{element.bitwidth}" if isinstance(a, Lanes) else f"f{element.bitwidth}"
@@ -702,15 +735,7 @@ def _ratio_lanes(typing_context: Any, a: Any, b: Any) -> Any:
             better = builder.call(fma, [builder.call(fma, [negative, q, x]), r, q])
             return builder.select(builder.fcmp_ordered("ord", better, better), better, q)  # infinities stay what they are
 
-        parts = []
-        for start in range(0, a.count, 8):
-            places = ir.Constant(ir.VectorType(ir.IntType(32), 8), list(range(start, start + 8)))
-            x, y = (v if a.count == 8 else builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), places) for v in args)
-            parts.append(divided(x, y))
-        if len(parts) == 1:
-            return parts[0]
-        joined = ir.Constant(ir.VectorType(ir.IntType(32), 16), list(range(16)))
-        return builder.shuffle_vector(parts[0], parts[1], joined)
+        return _in_eights(builder, args[0], args[1], divided)
 
     return a(a, b), generate
 

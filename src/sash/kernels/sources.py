@@ -97,6 +97,8 @@ class _Reader(ast.NodeTransformer):
         self.outside: dict[str, Any] = {**closure.globals, **closure.nonlocals}
 
     def source(self, definition: ast.FunctionDef, name: str) -> Source:
+        if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
+            raise self.fail(definition, "only plain arguments can be compiled, no *args, **kwargs or keyword-only ones")
         self.local = {arg.arg for arg in definition.args.args}
         self.local |= {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         plain = ast.FunctionDef(
@@ -106,7 +108,7 @@ class _Reader(ast.NodeTransformer):
                 args=[ast.arg(arg=arg.arg) for arg in definition.args.args],
                 kwonlyargs=[],
                 kw_defaults=[],
-                defaults=[],
+                defaults=[self.visit(default) for default in definition.args.defaults],
             ),
             body=[self.visit(statement) for statement in _without_docstring(definition.body)],
             decorator_list=[],
@@ -149,7 +151,7 @@ class _Reader(ast.NodeTransformer):
                 return ast.Name(id=helper.name, ctx=ast.Load())
             if getattr(value, "__module__", None) == "math":
                 self.modules["math"] = "math"
-                return ast.Attribute(value=ast.Name(id="math", ctx=ast.Load()), attr=node.id, ctx=ast.Load())
+                return ast.Attribute(value=ast.Name(id="math", ctx=ast.Load()), attr=value.__name__, ctx=ast.Load())
             raise self.fail(node, f"{node.id} is {type(value).__name__}; only numbers, functions, math and numpy can be used")
         if not hasattr(builtins, node.id):
             raise self.fail(node, f"{node.id} is not defined")
@@ -172,7 +174,15 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 def may_return_none(source: Source) -> bool:
     """Whether some ``return`` gives None."""
     returns = (node for node in ast.walk(source.definition) if isinstance(node, ast.Return))
-    return any(node.value is None or _mentions_none(node.value) for node in returns)
+    return _falls_through(source.definition.body) or any(n.value is None or _mentions_none(n.value) for n in returns)
+
+
+def _falls_through(body: list[ast.stmt]) -> bool:
+    """Whether the end of a function can be reached without a ``return``."""
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return not last.orelse or _falls_through(last.body) or _falls_through(last.orelse)
+    return not isinstance(last, ast.Return)
 
 
 def _mentions_none(expression: ast.expr) -> bool:
@@ -296,10 +306,18 @@ class _BranchFree(ast.NodeTransformer):
         return _call("where", self.visit(node.test), self.visit(node.body), self.visit(node.orelse))
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        name = "both" if isinstance(node.op, ast.And) else "either"
-        result: ast.expr = self.visit(node.values[0])
-        for value in node.values[1:]:
-            result = _call(name, result, self.visit(value))
+        """``a or b`` of truths is a truth; of numbers it is one of them, as in Python."""
+        is_and = isinstance(node.op, ast.And)
+        result: ast.expr = self.visit(node.values[-1])
+        truths = _is_truth(node.values[-1])
+        for value in reversed(node.values[:-1]):
+            first: ast.expr = self.visit(value)
+            truths = truths and _is_truth(value)
+            if truths:
+                result = _call("both" if is_and else "either", first, result)
+            else:
+                holds = ast.Compare(left=first, ops=[ast.NotEq()], comparators=[ast.Constant(value=0)])
+                result = _call("where", holds, result, first) if is_and else _call("where", holds, first, result)
         return result
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
@@ -344,6 +362,17 @@ class _BranchFree(ast.NodeTransformer):
             raise NotBranchFree(f"it uses `{ast.unparse(node)}`")
         self.generic_visit(node)
         return node
+
+
+def _is_truth(node: ast.expr) -> bool:
+    """Whether an expression is a truth value whatever its operands are."""
+    if isinstance(node, ast.BoolOp):
+        return all(_is_truth(value) for value in node.values)
+    return (
+        isinstance(node, ast.Compare)
+        or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
+        or (isinstance(node, ast.Constant) and isinstance(node.value, bool))
+    )
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.expr:
