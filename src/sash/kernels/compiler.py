@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,10 +90,15 @@ def _file_name(module: Module) -> str:
 
 @lru_cache(maxsize=1)
 def _toolchain() -> str:
+    """All that machine code depends on besides a module's text: compilers, processor, and our own instructions."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features().flatten()
-    return f"{version('sash')} {version('numba')} {version('llvmlite')} {llvm.get_host_cpu_name()} {features}"
+    own = store.key(*(Path(__file__).with_name(name).read_text() for name in ("compiler.py", *INSTRUCTIONS)))
+    return f"{own} {version('numba')} {version('llvmlite')} {llvm.get_host_cpu_name()} {features}"
+
+
+INSTRUCTIONS = ("lanes.py", "lane_memory.py", "primitives.py")
 
 
 def _load_or_make(module: Module) -> Kernel:
@@ -230,37 +236,25 @@ def _names(module: Module) -> dict[str, Any]:
     machines = [f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)] + ["float32", "float64"]
     names: dict[str, Any] = {"njit": plain, "__name__": "sash_kernel"}
     names.update({m: getattr(types, m) for m in machines})
-    from sash.kernels import lanes
+    from sash.kernels import lane_memory, lanes, primitives
 
-    names.update(lanes.PRIMITIVES, trailing_zeros=lanes.trailing_zeros, leading_zeros=lanes.leading_zeros)
+    names.update(primitives.PRIMITIVES, trailing_zeros=lane_memory.trailing_zeros, leading_zeros=lane_memory.leading_zeros)
     if module.lanes:
-        for name in (
-            "where",
-            "both",
-            "either",
-            "negate",
-            "like",
-            "evens",
-            "odds",
-            "first_lane",
-            "any_lane",
-            "fetch",
-            "lane",
-            "evens_of_two",
-            "odds_of_two",
-        ):
+        for name in ("where", "both", "either", "negate"):
             names[name] = getattr(lanes, name)
         for name in ("lane_abs", "lane_sqrt", "lane_fabs", "lane_floor", "lane_ceil", "lane_float", "lane_bool"):
             names[name] = getattr(lanes, name)
+        for name in ("like", "evens", "odds", "first_lane", "any_lane", "fetch", "lane", "evens_of_two", "odds_of_two"):
+            names[name] = getattr(lane_memory, name)
         for machine in ("bool", *machines):
             dtype = types.boolean if machine == "bool" else getattr(types, machine)
-            names[f"load_{machine}"] = lanes.loader(dtype, module.lanes)
-            names[f"lanes_{machine}"] = lanes.caster(dtype, module.lanes)
-        names["put"] = lanes.storer(module.lanes)
-        names["put_past_caches"] = lanes.storer(module.lanes, past_caches=True)
-        names["positions"] = lanes.counter(module.lanes)
-        names["bits"] = lanes.bit_loader(module.lanes)
-        names["place_in_line"] = lanes.place_in_line(module.lanes)
+            names[f"load_{machine}"] = lane_memory.loader(dtype, module.lanes)
+            names[f"lanes_{machine}"] = lane_memory.caster(dtype, module.lanes)
+        names["put"] = lane_memory.storer(module.lanes)
+        names["put_past_caches"] = lane_memory.storer(module.lanes, past_caches=True)
+        names["positions"] = lane_memory.counter(module.lanes)
+        names["bits"] = lane_memory.bit_loader(module.lanes)
+        names["place_in_line"] = lane_memory.place_in_line(module.lanes)
     return names
 
 
