@@ -11,7 +11,6 @@ from sash.algebra import POSITION, Form
 from sash.kernels import sources
 from sash.kernels.sources import Source
 
-
 COUNT = "int64"
 """The type of a count that the framework carries along."""
 
