@@ -13,13 +13,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 import sash
 from sash import algorithms
 from sash.aggregates import named, registry
-from sash.algorithms import FlatFat, HammerSlide, ReactiveAggregator, Recalculate, SubtractOnEvict, WindowAlgorithm
+from sash.algorithms import FlatFat, HammerSlide, ReactiveAggregator, Recalculate, SubtractOnEvict
+from sash.algorithms.rolling import window_algorithms
 from sash.errors import EmptyWindow, InvalidArgument, InvalidType, UnlawfulAlgorithm
 from sash.functions.call import resolve
 from tests import oracle
 from tests.own_aggregates import affine, affine_of
 
-ALGORITHMS = [a for a in vars(algorithms).values() if isinstance(a, type) and issubclass(a, WindowAlgorithm) and a is not WindowAlgorithm]
+ALGORITHMS = list(window_algorithms().values())
 SKETCHES = {n for n, a in registry().items() if a.kind == "sketch"}
 AGGREGATES = [*(n for n in registry() if n not in SKETCHES), affine]
 
@@ -311,6 +312,34 @@ def test_rows_leave_from_anywhere(aggregate):
             assert len(window) == len(rows)
 
     run()
+
+
+@pytest.mark.parametrize("aggregate", ["max", "first", "collect_list", affine], ids=label)
+def test_the_first_in_first_out_form(aggregate):
+    @given(st.data())
+    def run(data):
+        window = ReactiveAggregator(aggregate, fifo=True, capacity=2)
+        rows = []
+        for _ in range(data.draw(st.integers(1, 12))):
+            for v in data.draw(st.lists(st.integers(-9, 9), max_size=20)):
+                window.insert(v)
+                rows.append(v)
+            for _ in range(data.draw(st.integers(0, len(rows)))):
+                window.evict()
+                rows.pop(0)
+            if rows:
+                assert window.query() == expected(aggregate, rows)
+
+    run()
+
+
+def test_fifo_refuses_other_orders():
+    window = ReactiveAggregator("max", fifo=True)
+    first, second = window.insert(1), window.insert(2)
+    with pytest.raises(InvalidArgument, match="in the order they came"):
+        window.evict(second)
+    window.evict(first)
+    assert window.query() == 2
 
 
 def test_capacity_follows_the_paper():

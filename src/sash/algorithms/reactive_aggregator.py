@@ -18,7 +18,7 @@ from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.flat_fat import ROOT, build, prefix, propagate, suffix
 from sash.errors import EmptyWindow, InvalidArgument
 from sash.kernels import objects
-from sash.kernels.compiler import compiled, pointer
+from sash.kernels.compiler import compiled
 from sash.kernels.generate import Module, generate
 from sash.kernels.vocabulary import Index, Memory, Results, Rows, States, combine, emit, identity, lift, load, store
 from sash.types import dtype
@@ -67,6 +67,28 @@ def recompute(w: Index, T: States, v: int, level: int) -> None:
         store(T, v, load(T, 2 * v))
     elif right:
         store(T, v, load(T, 2 * v + 1))
+
+
+def propagate_used(w: Index, T: States, nodes: Index, count: int) -> int:
+    """:func:`~sash.algorithms.flat_fat.propagate` that skips what is not in use."""
+    level = 0
+    while count > 0 and nodes[0] > ROOT:
+        level += 1
+        parents = 0
+        for k in range(count):
+            parent = nodes[k] >> 1
+            if parents == 0 or nodes[parents - 1] != parent:
+                recompute(w, T, parent, level)
+                nodes[parents] = parent
+                parents += 1
+        count = parents
+    return 0
+
+
+def build_used(w: Index, T: States) -> int:
+    """Every inner node over places that are in use."""
+    refresh(w, T, 0, w[MASK])
+    return 0
 
 
 def refresh(w: Index, T: States, first: int, last: int) -> None:
@@ -120,6 +142,8 @@ def roll(X: Rows, begin: int, end: int, size: int, every: int, w: Index, M: Memo
 class ReactiveAggregator(WindowAlgorithm):
     """A window that rows may leave from anywhere; changes are batched until the result is asked for.
 
+    With ``fifo=True`` rows leave in the order they came, and places that are not in use need no marker (section 5.2).
+
     >>> w = ReactiveAggregator("max")
     >>> a, b, c = (w.insert(v) for v in (3, 9, 2))
     >>> w.evict(b); w.query()
@@ -146,14 +170,17 @@ class ReactiveAggregator(WindowAlgorithm):
     _put: Callable[[int, Any], None]
     _clear: Callable[[int], None]
     _answer: Callable[[], Any]
+    _build_function: Callable[..., Any]
+    _propagate_function: Callable[..., Any]
 
-    def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY) -> None:
+    def __init__(self, aggregate: Any, *, fifo: bool = False, dtype: Any = None, capacity: int = SMALLEST_CAPACITY) -> None:
+        self._fifo = fifo
         self._next = 0
         self._used = 0
         self._dirty: list[int] = []
         self._null_handles: set[int] = set()
         self._early: list[int] = []  # handles of nulls that came before the first value
-        super().__init__(aggregate, dtype=dtype, capacity=max(capacity, 2) if capacity > 0 else capacity)
+        super().__init__(aggregate, dtype=dtype, capacity=2 if capacity == 1 else capacity)
 
     @classmethod
     def per_key(cls, aggregate: Any, **options: Any) -> PerKey:
@@ -206,15 +233,17 @@ class ReactiveAggregator(WindowAlgorithm):
             return
         mask = int(self._w[MASK])
         p = int(self._w[FRONT]) if handle is None else self._position(handle)
+        if self._fifo and p != self._w[FRONT]:
+            raise InvalidArgument(f"fifo=True: rows leave in the order they came, and handle {handle!r} is not the oldest row's")
         self._null_handles.discard(int(self._ids[p & mask]))
         self._alive[p & mask] = False
         self._used -= 1
         self._clear(p)
-        self._note(p)
         while self._w[FRONT] < self._w[BACK] and not self._alive[int(self._w[FRONT]) & mask]:
             self._w[FRONT] += 1
         while self._w[FRONT] < self._w[BACK] and not self._alive[int(self._w[BACK] - 1) & mask]:
             self._w[BACK] -= 1
+        self._note(p)
         if self._used < self._capacity // 4 and self._capacity > SMALLEST_CAPACITY:
             self._rebuild(self._capacity // 2)
 
@@ -272,11 +301,9 @@ class ReactiveAggregator(WindowAlgorithm):
         self._alive[: len(ids)] = True
         self._w[FRONT], self._w[BACK] = 0, len(ids)
         self._dirty.clear()
-        if self._binding.form is None:
-            self._object_build(self._lists[0], capacity)
-        else:
+        if self._binding.form is not None:
             self._bind_arguments()
-            self._build_kernel(*map(pointer, self._memory), capacity)
+        self._build()
 
     def _set_capacity(self, capacity: int) -> None:
         self._capacity = capacity
@@ -293,11 +320,17 @@ class ReactiveAggregator(WindowAlgorithm):
         if not self._dirty:
             return
         nodes = np.array(sorted(set(self._dirty)) if len(self._dirty) > 1 else self._dirty, np.int64)
-        if self._binding.form is None:
-            self._object_propagate(self._lists[0], nodes, len(nodes))
-        else:
-            self._propagate_kernel(*map(pointer, self._memory), nodes, len(nodes))
+        first: list[Any] = [self._w] if self._fifo else []
+        memory = self._lists if self._binding.form is None else self._memory
+        self._propagate_function(*first, *memory, nodes, len(nodes))
         self._dirty.clear()
+
+    def _build(self) -> None:
+        memory = self._lists if self._binding.form is None else self._memory
+        if self._fifo:
+            self._build_function(self._w, *memory)
+        else:
+            self._build_function(*memory, self._capacity)
 
     # Kernels or objects.
 
@@ -309,24 +342,25 @@ class ReactiveAggregator(WindowAlgorithm):
         if form is None:
             objective = self._binding.objects
             words = objects.words(objective.combine, objective.identity)
-            self._object_build, self._object_propagate = objects.bind(build, words), objects.bind(propagate, words)
+            self._build_function = objects.bind(build_used if self._fifo else build, words)
+            self._propagate_function = objects.bind(propagate_used if self._fifo else propagate, words)
             answer = objects.bind(whole, words)
             self._lists = [[objective.identity()] * (2 * self._capacity)]
             self._put = lambda p, value: self._set_leaf(p, objective.lift(value))
-            self._clear = lambda p: self._set_leaf(p, objective.identity())
+            self._clear = (lambda p: None) if self._fifo else (lambda p: self._set_leaf(p, objective.identity()))
             self._answer = lambda: objective.lower(answer(self._w, self._lists[0]))
             return
         module = self.module(step, form, masked=True)
         self._kernel = compiled(module)
         self._state = module.state
-        self._build_kernel = compiled(self.module(build, form, masked=True))
-        self._propagate_kernel = compiled(self.module(propagate, form, masked=True))
+        self._build_function = compiled(self.module(build_used if self._fifo else build, form, masked=True))
+        self._propagate_function = compiled(self.module(propagate_used if self._fifo else propagate, form, masked=True))
         self._row, self._result = self._binding.row_buffers(), self._binding.result_buffers(module)
         self._memory = [np.zeros(2 * self._capacity, dtype(m)) for m in module.state]
         self.prepare([self._w, *self._memory], form)
         self._bind_arguments()
         self._put = self._put_compiled
-        self._clear = self._clear_compiled
+        self._clear = (lambda p: None) if self._fifo else self._clear_compiled
         self._answer = self._answer_compiled
 
     def _put_compiled(self, p: int, value: Any) -> None:

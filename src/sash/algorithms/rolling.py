@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sash import threads
+from sash import algorithms, threads
 from sash.algebra import Form
 from sash.algorithms import blocks, doubling, lanes, reduce, running
 from sash.algorithms.base import WindowAlgorithm
@@ -107,15 +110,18 @@ def run(name: str, job: Job, out: Array | None = None) -> Output:
         return _run_reduce(job, out)
     if name == "slices":
         return _run_slices(job, out)
-    return _run_window_algorithm(ALGORITHMS()[name], job, out)
+    return _run_window_algorithm(window_algorithms()[name], job, out)
 
 
-def ALGORITHMS() -> dict[str, type[WindowAlgorithm]]:  # noqa: N802 - a table, made when it is first needed
-    """The window algorithms by name."""
-    import sash.algorithms as package
-
-    found = [v for v in vars(package).values() if isinstance(v, type) and issubclass(v, WindowAlgorithm) and v is not WindowAlgorithm]
-    return {algorithm.card.name: algorithm for algorithm in found}
+@lru_cache(maxsize=1)
+def window_algorithms() -> dict[str, type[WindowAlgorithm]]:
+    """The window algorithms by name, found in the files of this package."""
+    found: dict[str, type[WindowAlgorithm]] = {}
+    for info in iter_modules(algorithms.__path__):
+        for value in vars(import_module(f"{algorithms.__name__}.{info.name}")).values():
+            if isinstance(value, type) and issubclass(value, WindowAlgorithm) and value is not WindowAlgorithm:
+                found[value.card.name] = value
+    return dict(sorted(found.items()))
 
 
 def check(output: Output, form: Form) -> Output:
@@ -255,7 +261,7 @@ def modules(name: str, job: Job) -> tuple[Module, ...]:
         return (reduce_module(job.form, job.masked, _is_vector_reduce(job)),)
     if name == "slices":
         return slices_modules(job.form, job.masked)
-    algorithm = ALGORITHMS()[name]
+    algorithm = window_algorithms()[name]
     return (algorithm.module(algorithm.roll_function, job.form, masked=job.masked, known_rows=not job.masked),)
 
 

@@ -331,8 +331,8 @@ def _merged(request: Request, values: pa.Array) -> pa.Array:
         while oldest < start and oldest < row:
             window.evict()
             oldest += 1
-        oldest = row = max(row, start) if row < start else row
-        oldest = max(oldest - len(window), start)
+        if row < start:  # rows between windows belong to none
+            oldest = row = start
         while row < start + request.size:
             window.insert(items[row])
             row += 1

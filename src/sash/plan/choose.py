@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.algebra import Aggregate, Form
-from sash.algorithms.rolling import ALGORITHMS
+from sash.algorithms.rolling import window_algorithms
 from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.generate import vector_reason
 
@@ -131,12 +131,12 @@ def choose_holistic(aggregate: Aggregate) -> Choice:
 
 def forced(algorithm: str, form: Form, shape: Shape) -> Choice:
     """The algorithm that a user asked for, if it is lawful for the aggregate and right for the windows."""
-    known = (*BULK, *ALGORITHMS())
+    known = (*BULK, *window_algorithms())
     if algorithm not in known:
         raise unknown("algorithm", algorithm, ("auto", *known))
     choice = Choice(algorithm, ("asked for",))
-    if algorithm in ALGORITHMS():
-        ALGORITHMS()[algorithm].check_lawful(form)
+    if algorithm in window_algorithms():
+        window_algorithms()[algorithm].check_lawful(form)
         return choice
     if algorithm == "running" and not form.invertible:
         raise UnlawfulAlgorithm(f"running needs an aggregate that is invertible; {form.name} over {', '.join(form.inputs)} is not, exactly")

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sash.aggregates import registry
 from sash.algebra import Aggregate
 from sash.algorithms import WindowAlgorithm
-from sash.algorithms.rolling import ALGORITHMS
+from sash.algorithms.rolling import window_algorithms
 
 TYPES: dict[str, pa.DataType] = {
     "integers": pa.int64(),
@@ -36,7 +36,7 @@ HOW = {"fields": "compiled", "runs": "compiled over ranks", "items": "Arrow", "s
 def pages() -> dict[str, str]:
     """Paths below ``docs/`` and their texts."""
     made = {"reference/types.md": types_page()}
-    made |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in ALGORITHMS().items()}
+    made |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in window_algorithms().items()}
     made["algorithms/README.md"] = index_page()
     return made
 
@@ -133,7 +133,7 @@ def index_page() -> str:
         "| algorithm | needs | insert | evict | query | space |",
         "|---|---|---|---|---|---|",
     ]
-    for name, algorithm in ALGORITHMS().items():
+    for name, algorithm in window_algorithms().items():
         c = algorithm.card
         lines.append(f"| [{c.title}]({name}.md) | {' or '.join(c.needs)} | {c.insert} | {c.evict} | {c.query} | {c.space} |")
     lines += [
