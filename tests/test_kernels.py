@@ -147,6 +147,23 @@ def test_lanes_agree_with_single_values(name, kind):
         np.testing.assert_allclose(again, lanes, rtol=1e-12, equal_nan=True)
 
 
+def test_averages_with_nulls_of_extreme_narrow_integers():
+    """Sum and count share a field for short windows; both ends of the type, and windows on either side of the limit."""
+    rng = np.random.default_rng(12)
+    values = rng.choice(np.array([-(2**31), 2**31 - 1, 0, -1], np.int32), 80_000)
+    valid = rng.random(len(values)) < 0.7
+    holes = pa.array(values, mask=~valid)
+    sums = np.concatenate([[0], np.cumsum(np.where(valid, values, 0).astype(np.int64))])
+    counts = np.concatenate([[0], np.cumsum(valid)])
+    for size in (1, 3, 1000, 32767, 32768):
+        expected = (sums[size:] - sums[:-size]) / np.maximum(counts[size:] - counts[:-size], 1)
+        for algorithm in ("lanes", "running"):
+            ours = sash.rolling(holes, size, agg="avg", algorithm=algorithm)
+            held = np.flatnonzero(counts[size:] > counts[:-size])
+            assert ours.null_count == len(ours) - len(held)
+            np.testing.assert_array_equal(ours.to_numpy(zero_copy_only=False)[held], expected[held])
+
+
 @pytest.mark.parametrize("name", ["min", "avg", "last", "max_count"])
 def test_lanes_with_nulls(name):
     rng = np.random.default_rng(8)

@@ -24,7 +24,7 @@ from sash.types import dtype
 Array = npt.NDArray[Any]
 
 BUFFERS_OF_LANES = 4
-SLICES_AT_A_TIME = 1 << 15
+SLICES_AT_A_TIME = 1 << 16
 
 
 @dataclass(frozen=True)
