@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -93,14 +91,6 @@ def wide_form(name: str, count: int) -> Form:
         lower=lower_limbs,
         commutative=True,
     )
-
-
-def split(low: np.ndarray[Any, np.dtype[np.uint64]], high: np.ndarray[Any, np.dtype[np.int64]]) -> list[Any]:
-    """128-bit integers, given as their two halves, as three limbs."""
-    mask = np.uint64(MASK)
-    first = (low & mask).astype(np.int64)
-    middle = ((low >> np.uint64(62)) | (high.view(np.uint64) << np.uint64(2))) & mask
-    return [high >> np.int64(60), middle.astype(np.int64), first]
 
 
 def to_integers(raw: list[pa.Array]) -> list[int | None]:

@@ -359,6 +359,8 @@ def _nulls(report: Report, rows: int) -> None:
             times = side_by_side(
                 {"dense": lambda: sash.rolling(dense, 1000, agg=name), "nulls": lambda: sash.rolling(holes, 1000, agg=name)}, 7
             )
+            other = sash.rolling(holes, 1000, agg=name, algorithm="blocks")
+            same(sash.rolling(holes, 1000, agg=name).to_numpy(), other.to_numpy(), f"{name} with nulls", 1e-9)
             report.figures.append(
                 Figure(
                     f"{name} {kind}, a tenth of the rows null",
@@ -379,6 +381,7 @@ def _two_threads(report: Report, rows: int) -> None:
         for count in (1, 2):
             with threads(count):
                 spent[count] = seconds(lambda: sash.rolling(x, size, agg=name, out=out), 7)
+        check(name, out, x, size)
         ratios[name] = spent[1] / spent[2]
     for name, ratio in ratios.items():
         report.figures.append(Figure(f"{name}, window 1000: two threads against one", ratio, "×", 1.6, 1.9, note=f"{os.cpu_count()} cores"))

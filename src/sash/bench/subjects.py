@@ -43,13 +43,12 @@ def job(form: Form, x: Array, size: int, every: int = 1) -> Job:
     return Job(form, [x], len(x), size, every, False)
 
 
-def roll(algorithm: str, work: Job, module: Module | None = None) -> Run:
+def roll(algorithm: str, work: Job, module: Module | None = None, fewest: int = 16) -> Run:
     """A call that runs a window algorithm's bulk form over a job, with memory made beforehand."""
     cls = ALGORITHMS[algorithm]
     chosen = module or cls.module(cls.roll_function, work.form, known_rows=True)
     kernel = compiled(chosen)
-    capacity = 1 << max(4, work.size - 1).bit_length()
-    memory = cls.memory(chosen, capacity)
+    memory = cls.memory(chosen, max(fewest, 1 << (work.size - 1).bit_length()))
     fresh = memory[0].copy()
     cls.prepare(memory, work.form)
     output = make_output(work.form, chosen, work.windows)
@@ -86,20 +85,7 @@ def subtract_on_evict(work: Job, simd: bool) -> Run:
 
 def hammer(work: Job, **switches: bool) -> Run:
     module = HammerSlide.module(HammerSlide.roll_function, work.form, known_rows=True, switches={k.upper(): v for k, v in switches.items()})
-    if switches.get("ring", True):
-        return roll("hammer_slide", work, module)
-    kernel = compiled(module)
-    memory = HammerSlide.memory(module, max(512, 1 << (work.size - 1).bit_length()))
-    fresh = memory[0].copy()
-    output = make_output(work.form, module, work.windows)
-    known = [work.size] if work.form.counted else []
-
-    def call() -> Output:
-        memory[0][:] = fresh
-        kernel(*work.rows, 0, work.windows, work.size, work.every, *memory, *output.arguments(), *known)
-        return output
-
-    return call
+    return roll("hammer_slide", work, module, fewest=16 if switches.get("ring", True) else 512)
 
 
 def sash_itself(work: Job) -> Run:

@@ -17,7 +17,6 @@ from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.generate import vector_reason
 
 BULK = ("lanes", "blocks", "running", "reduce", "slices")
-HOLISTIC = {"runs": ("ranks", "distinct"), "items": ("gather",), "sketch": ("objects",)}
 
 FEWEST_ROWS_FOR_LANES = 1 << 16
 SHORTEST_SLICE = 8
