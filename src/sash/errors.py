@@ -30,6 +30,18 @@ class UnknownName(SashError, LookupError):
     """A name (of an aggregate, an algorithm, a column) that does not exist."""
 
 
+class InvalidExpression(SashError, ValueError):
+    """SQL text that cannot be parsed, or has no meaning over these columns."""
+
+
+class LateRow(SashError, ValueError):
+    """A row out of order in a stream that was declared to be in order."""
+
+
+class InvalidSnapshot(SashError, ValueError):
+    """Bytes that are no snapshot, or one of another query, version or schema."""
+
+
 class UnlawfulAlgorithm(SashError, ValueError):
     """An algorithm was forced on an aggregate that lacks a law which the algorithm needs."""
 

@@ -1,0 +1,8 @@
+"""SQL text over the row: parsed once, evaluated over Arrow here, handed on as Spark SQL elsewhere."""
+
+from __future__ import annotations
+
+from sash.expressions.expression import Expression, parse
+from sash.expressions.functions import FUNCTIONS
+
+__all__ = ["FUNCTIONS", "Expression", "parse"]

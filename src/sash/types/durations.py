@@ -1,0 +1,113 @@
+"""Lengths of time as users write them: Spark's strings, timedeltas, or integers in the unit of an integer measure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from sash.errors import InvalidWindow
+
+_NANOS = {
+    "nanosecond": 1,
+    "microsecond": 1_000,
+    "millisecond": 1_000_000,
+    "second": 1_000_000_000,
+    "minute": 60_000_000_000,
+    "hour": 3_600_000_000_000,
+    "day": 86_400_000_000_000,
+    "week": 604_800_000_000_000,
+}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_SHORT = {
+    "ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "m": "minute", "min": "minute",
+    "h": "hour", "d": "day", "w": "week", "mon": "month", "y": "year",
+}  # fmt: skip
+_PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)")
+
+DAY = _NANOS["day"]
+WEEK = _NANOS["week"]
+
+
+@dataclass(frozen=True)
+class Duration:
+    """A length of time, or a plain number in the unit of an integer measure.
+
+    >>> Duration.of("1 hour 30 minutes", "size")
+    1 hour 30 minutes
+    >>> Duration.of("2 months", "size").months
+    2
+    """
+
+    months: int = 0
+    nanos: int = 0
+    plain: int | None = None
+    text: str = ""
+
+    @staticmethod
+    def of(given: Any, argument: str) -> Duration:
+        """What a user may give for a duration, or an error that names the argument."""
+        if isinstance(given, Duration):
+            return given
+        if isinstance(given, bool):
+            raise InvalidWindow(f"{argument} must be a duration such as '10 seconds', not {given!r}")
+        if isinstance(given, int | np.integer):
+            return Duration(plain=int(given), text=str(given))
+        if isinstance(given, timedelta):
+            micros = (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
+            return Duration(nanos=micros * 1_000, text=str(given))
+        if isinstance(given, np.timedelta64):
+            if np.isnat(given):
+                raise InvalidWindow(f"{argument} must be a duration, not NaT")
+            return Duration(nanos=int(given.astype("m8[ns]").astype(np.int64)), text=str(given))
+        if isinstance(given, str):
+            return Duration._parsed(given, argument)
+        raise InvalidWindow(
+            f"{argument} must be a duration: text such as '10 seconds', a timedelta, or an integer for an integer measure; not {given!r}"
+        )
+
+    @staticmethod
+    def _parsed(given: str, argument: str) -> Duration:
+        months = nanos = 0
+        text = given.strip()
+        if text.lower().startswith("interval "):
+            text = text[9:].strip()
+        place = 0
+        while place < len(text):
+            match = _PART.match(text, place)
+            if match is None:
+                raise InvalidWindow(f"{argument} {given!r} is not a duration; write it as '10 seconds' or '1 hour 30 minutes'")
+            number, unit = match.groups()
+            unit = unit.lower().replace("µ", "u")
+            unit = _SHORT.get(unit, unit.removesuffix("s"))
+            if unit not in _NANOS and unit not in _MONTHS:
+                raise InvalidWindow(f"{argument} {given!r} has the unknown unit {match.group(2)!r}; known: {', '.join((*_NANOS, *_MONTHS))}")
+            whole, _, fraction = number.partition(".")
+            if unit in _MONTHS:
+                if fraction:
+                    raise InvalidWindow(f"{argument} {given!r}: months and years come in whole numbers")
+                months += int(whole) * _MONTHS[unit]
+            else:
+                sign = -1 if whole.startswith("-") else 1
+                scaled, rest = divmod(int(fraction or "0") * _NANOS[unit], 10 ** len(fraction))
+                if rest:
+                    raise InvalidWindow(f"{argument} {given!r} is finer than a nanosecond")
+                nanos += int(whole) * _NANOS[unit] + sign * scaled
+            place = match.end()
+        if not text:
+            raise InvalidWindow(f"{argument} is empty; write it as '10 seconds'")
+        if months and nanos:
+            raise InvalidWindow(f"{argument} {given!r} mixes months with a fixed length; use one of them")
+        return Duration(months=months, nanos=nanos, text=given.strip())
+
+    @property
+    def sign(self) -> int:
+        """-1, 0 or 1."""
+        amount = self.plain if self.plain is not None else self.months or self.nanos
+        return (amount > 0) - (amount < 0)
+
+    def __repr__(self) -> str:
+        return self.text or f"{self.months or self.nanos}"

@@ -1,0 +1,114 @@
+"""What windows are measured in: a column that only advances, as 64-bit *ticks* in its own unit."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidType, InvalidWindow
+from sash.types.durations import DAY, Duration
+
+Array = npt.NDArray[Any]
+
+FAR_BACK = -(1 << 62)
+FAR_AHEAD = 1 << 62
+"""Ticks lie between these, so that a window's ends can be reckoned without overflow; they also stand for "no edge"."""
+
+_NANOS_PER_TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A time column's type, and the crossing between its values and ticks."""
+
+    type: pa.DataType
+
+    @property
+    def nanos_per_tick(self) -> int | None:
+        """How long a tick is; None for an integer measure, whose unit is its own."""
+        if pa.types.is_timestamp(self.type):
+            return _NANOS_PER_TICK[self.type.unit]
+        return DAY if pa.types.is_date32(self.type) else 1_000_000 if pa.types.is_date64(self.type) else None
+
+    def ticks(self, duration: Duration, argument: str) -> int:
+        """A duration in ticks; it must come out even."""
+        per_tick = self.nanos_per_tick
+        if per_tick is None:
+            if duration.plain is None:
+                raise InvalidWindow(f"{argument} {duration!r} does not fit a measure of type {self.type}; give an integer in the column's own unit")
+            amount = duration.plain
+        else:
+            if duration.plain is not None:
+                raise InvalidWindow(f"{argument} is {duration!r}, and the measure is of type {self.type}; give a duration such as '10 seconds'")
+            if duration.months:
+                raise InvalidWindow(f"{argument} {duration!r}: months and years have no fixed length; they are for tumbling and sliding windows")
+            amount, rest = divmod(duration.nanos, per_tick)
+            if rest:
+                raise InvalidWindow(f"{argument} {duration!r} is finer than the measure's unit ({self.type})")
+        if not FAR_BACK < amount < FAR_AHEAD:
+            raise InvalidWindow(f"{argument} {duration!r} is too long")
+        return amount
+
+    def column(self, values: pa.Array) -> Array:
+        """A column's ticks; what stands for a null is anything."""
+        t = values.type
+        if len(values) == 0:
+            return np.empty(0, np.int64)
+        if pa.types.is_date32(t) or (pa.types.is_integer(t) and t.bit_width < 64):
+            width = np.dtype(t.to_pandas_dtype()) if pa.types.is_integer(t) else np.dtype(np.int32)
+            return np.frombuffer(values.buffers()[1], width)[values.offset : values.offset + len(values)].astype(np.int64)
+        return np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values)]
+
+    def values(self, ticks: Array, known: Array | None = None) -> pa.Array:
+        """Ticks as values of the column's type; null where ``known`` is False."""
+        mask = None if known is None else ~known
+        if pa.types.is_timestamp(self.type) or pa.types.is_date64(self.type):
+            return pa.array(ticks, pa.int64(), mask=mask).view(self.type)
+        narrow = pa.int32() if pa.types.is_date32(self.type) else self.type
+        limits = np.iinfo(narrow.to_pandas_dtype())
+        if len(ticks) and (int(limits.min) > int(ticks.min()) or int(limits.max) < int(ticks.max())):
+            # The ends of a window may lie outside a narrow type: the nearest value stands for them.
+            ticks = np.clip(ticks, limits.min, min(int(limits.max), FAR_AHEAD))
+        plain = pa.array(ticks.astype(narrow.to_pandas_dtype()), narrow, mask=mask)
+        return plain.view(self.type) if narrow != self.type else plain
+
+    def tick(self, given: Any, argument: str) -> int:
+        """One point of the measure, as a user gives it."""
+        try:
+            if isinstance(given, str) and pa.types.is_timestamp(self.type):
+                given = datetime.datetime.fromisoformat(given)
+            elif isinstance(given, str) and pa.types.is_date(self.type):
+                given = datetime.date.fromisoformat(given)
+            if isinstance(given, datetime.datetime) and pa.types.is_timestamp(self.type):
+                if self.type.tz is None and given.tzinfo is not None:
+                    raise InvalidArgument(f"{argument} has a time zone, the time column has none")
+                if self.type.tz is not None and given.tzinfo is None:
+                    given = given.replace(tzinfo=datetime.UTC)
+            if isinstance(given, pa.Scalar):
+                scalar = given if given.type == self.type else given.cast(self.type)
+            elif isinstance(given, int | np.integer) and not isinstance(given, bool):
+                return int(given)
+            else:
+                scalar = pa.scalar(given, self.type)
+            (tick,) = self.column(pa.array([scalar.as_py()], self.type) if not hasattr(scalar, "value") else _one(scalar))
+            return int(tick)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, TypeError, OverflowError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument(f"{argument} must be a value of type {self.type}, or an integer in its unit; not {given!r}") from error
+
+
+def _one(scalar: pa.Scalar) -> pa.Array:
+    return pa.repeat(scalar, 1)
+
+
+def measure_of(t: pa.DataType, name: str) -> Measure:
+    """The measure of a column's type, or an error."""
+    if pa.types.is_timestamp(t) or pa.types.is_date(t) or pa.types.is_integer(t):
+        return Measure(t)
+    raise InvalidType(f"the time column {name!r} has the type {t}; it must be a timestamp, a date, or an integer that only advances")

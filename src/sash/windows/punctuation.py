@@ -1,0 +1,27 @@
+"""punctuation: from one row that fulfils a condition to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sash.types import Measure
+from sash.windows.base import Marks, Window
+
+
+@dataclass(frozen=True)
+class Punctuation(Window):
+    """The punctuation row, and rows of the same time, belong to the window it opens; the first window starts with the first row."""
+
+    context = "forward context free"
+    never_ends = True
+    when: str
+
+    @property
+    def reads(self) -> tuple[str, ...]:  # type: ignore[override]
+        return (self.when,)
+
+    def bind(self, measure: Measure) -> Marks:
+        return Marks(self.when)
+
+    def __repr__(self) -> str:
+        return f"punctuation({self.when!r})"

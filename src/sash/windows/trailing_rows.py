@@ -1,0 +1,23 @@
+"""trailing_rows: for each row itself and the rows before it, up to a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sash.types import Measure
+from sash.windows.base import TrailingRows, Window
+
+
+@dataclass(frozen=True)
+class TrailingRowWindow(Window):
+    """SQL's ``ROWS BETWEEN count - 1 PRECEDING AND CURRENT ROW``."""
+
+    is_trailing = True
+    counts_rows = True
+    count: int
+
+    def bind(self, measure: Measure) -> TrailingRows:
+        return TrailingRows(self.count)
+
+    def __repr__(self) -> str:
+        return f"trailing_rows({self.count})"
