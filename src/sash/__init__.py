@@ -14,20 +14,24 @@ from sash import errors
 from sash.errors import SashError
 
 if TYPE_CHECKING:
-    from sash import functions
+    from sash import functions, windows
     from sash.api.explain import explain
+    from sash.api.tables import aggregate, over
     from sash.api.rolling import rolling
     from sash.functions.udaf import udaf
 
 __version__ = "0.1.0"
 
-__all__ = ["SashError", "__version__", "errors", "explain", "functions", "rolling", "udaf"]
+__all__ = ["SashError", "__version__", "aggregate", "errors", "explain", "functions", "over", "rolling", "udaf", "windows"]
 
 _LAZY = {
+    "aggregate": ("sash.api.tables", "aggregate"),
     "explain": ("sash.api.explain", "explain"),
+    "over": ("sash.api.tables", "over"),
     "rolling": ("sash.api.rolling", "rolling"),
     "udaf": ("sash.functions.udaf", "udaf"),
     "functions": ("sash.functions", None),
+    "windows": ("sash.windows", None),
     "algorithms": ("sash.algorithms", None),
     "testing": ("sash.testing", None),
 }

@@ -1,0 +1,245 @@
+"""Kernels over the rows and slices of many keys at once: sorting, finding slices, scattering rows into them, window bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from sash.aggregates.count import Count
+from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.generate import generate
+from sash.kernels.vocabulary import Index, Rows, States, combine, identity, lift, load, store
+
+DIGIT = 11
+"""Bits that one pass of the radix sort looks at."""
+
+
+@lru_cache(maxsize=64)
+def plain(function: Callable[..., Any]) -> Kernel:
+    """The kernel of a function that uses no aggregate."""
+    return compiled(generate(function, Count().form()))
+
+
+# Order.
+
+
+def is_ordered(keys: Index, ticks: Index, count: int) -> int:
+    """Whether rows are sorted by key, then time: 2; at least by time: 1; neither: 0."""
+    by_time, by_both = 1, 1
+    for i in range(1, count):
+        if ticks[i] < ticks[i - 1]:
+            by_time = 0
+            if keys[i] == keys[i - 1]:
+                by_both = 0
+        if keys[i] < keys[i - 1]:
+            by_both = 0
+        if by_time + by_both == 0:
+            break
+    return 2 if by_both == 1 else by_time
+
+
+def radix_pass(values: Index, order: Index, count: int, shift: int, counts: Index, sorted_order: Index) -> int:
+    """One stable pass over the digit at ``shift``; ``counts`` has a place per digit and one more."""
+    size = 1 << 11
+    for d in range(size + 1):
+        counts[d] = 0
+    for i in range(count):
+        counts[((values[i] >> shift) & (size - 1)) + 1] += 1
+    for d in range(size):
+        counts[d + 1] += counts[d]
+    for i in range(count):
+        row = order[i]
+        d = (values[row] >> shift) & (size - 1)
+        sorted_order[counts[d]] = row
+        counts[d] += 1
+    return count
+
+
+# Slices.
+
+
+def cells(ticks: Index, keys: Index, begin: int, end: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, places: Index) -> int:
+    """``places[i]`` becomes ``key * edge_count + j``, where ``edges[j]`` is the last edge at or before the row.
+
+    ``lookup`` holds, for every ``2**shift`` ticks from ``base`` on, the edge to start looking at. The slice of the row before is tried
+    first, so that rows in order need two comparisons.
+    """
+    j = 0
+    low, high = edges[0], edges[0]
+    for i in range(begin, end):
+        t = ticks[i]
+        if t < low or t >= high:
+            j = lookup[(t - base) >> shift]
+            while j + 1 < edge_count and edges[j + 1] <= t:
+                j += 1
+            low = edges[j]
+            high = edges[j + 1] if j + 1 < edge_count else t + 1
+        places[i] = keys[i] * edge_count + j
+    return end
+
+
+def scatter(X: Rows, places: Index, begin: int, end: int, S: States) -> int:
+    """Add each row to its place, for aggregates that commute; a run of rows of one place stays in registers."""
+    s = identity()
+    if begin == end:
+        return end
+    p = places[begin]
+    s = load(S, p)
+    for i in range(begin, end):
+        q = places[i]
+        if q != p:
+            store(S, p, s)
+            p = q
+            s = load(S, p)
+        s = combine(s, lift(X, i))
+    store(S, p, s)
+    return end
+
+
+def clear(S: States, begin: int, end: int) -> int:
+    """Nothing in every place."""
+    for i in range(begin, end):
+        store(S, i, identity())
+    return end
+
+
+def add_up(S: States, T: States, begin: int, end: int) -> int:
+    """``S[i]`` followed by ``T[i]``."""
+    for i in range(begin, end):
+        store(S, i, combine(load(S, i), load(T, i)))
+    return end
+
+
+def extent(ticks: Index, places: Index, begin: int, end: int, first: Index, last: Index, counts: Index) -> int:
+    """First and last tick, and the number of rows, of each place."""
+    for i in range(begin, end):
+        p, t = places[i], ticks[i]
+        if counts[p] == 0 or t < first[p]:
+            first[p] = t
+        if counts[p] == 0 or t > last[p]:
+            last[p] = t
+        counts[p] += 1
+    return end
+
+
+# Bounds: ranges over the slices of each key; slices lie key by key, ``offsets`` says from where to where.
+
+
+def periodic_count(offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int, counts: Index) -> int:
+    """How many windows the keys ``begin`` to ``end - 1`` have; with ``gaps`` the empty ones between two rows count too."""
+    for key in range(begin, end):
+        total, following = 0, 0
+        for j in range(offsets[key], offsets[key + 1]):
+            first = (starts[j] - offset - size) // every + 1
+            last = (starts[j] - offset) // every
+            if j > offsets[key]:
+                first = following if gaps else max(first, following)
+            if last >= first:
+                total += last - first + 1
+                following = last + 1
+            elif j == offsets[key]:
+                following = first
+        counts[key] = total
+    return end
+
+
+def periodic_fill(
+    offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int,
+    places: Index, lo: Index, hi: Index, window: Index, keys: Index,
+) -> int:  # fmt: skip
+    """The windows that :func:`periodic_count` counted, from ``places[key]`` on: their slices, start and key."""
+    for key in range(begin, end):
+        w, following = places[key], 0
+        low, high = offsets[key], offsets[key]
+        stop = offsets[key + 1]
+        for j in range(offsets[key], stop):
+            first = (starts[j] - offset - size) // every + 1
+            last = (starts[j] - offset) // every
+            if j > offsets[key]:
+                first = following if gaps else max(first, following)
+            for k in range(first, last + 1):
+                start = offset + k * every
+                while low < stop and starts[low] < start:
+                    low += 1
+                high = max(high, low)
+                while high < stop and starts[high] < start + size:
+                    high += 1
+                lo[w], hi[w], window[w], keys[w] = low, high, start, key
+                w += 1
+            if last >= first:
+                following = last + 1
+            elif j == offsets[key]:
+                following = first
+    return end
+
+
+def listed_count(offsets: Index, starts: Index, begin: int, end: int, opens: Index, closes: Index, count: int, gaps: int, counts: Index) -> int:
+    """How many of the ``count`` listed windows each key has; their starts and ends both only advance."""
+    for key in range(begin, end):
+        total = 0
+        low, high = offsets[key], offsets[key]
+        stop = offsets[key + 1]
+        pending = 0
+        for w in range(count):
+            while low < stop and starts[low] < opens[w]:
+                low += 1
+            high = max(high, low)
+            while high < stop and starts[high] < closes[w]:
+                high += 1
+            if high > low:
+                total += 1 + pending
+                pending = 0
+            elif gaps and total > 0:
+                pending += 1
+        counts[key] = total
+    return end
+
+
+def listed_fill(
+    offsets: Index, starts: Index, begin: int, end: int, opens: Index, closes: Index, count: int, gaps: int,
+    places: Index, lo: Index, hi: Index, window: Index, keys: Index,
+) -> int:  # fmt: skip
+    """The windows that :func:`listed_count` counted; ``window`` gets their numbers in the list."""
+    for key in range(begin, end):
+        place = places[key]
+        low, high = offsets[key], offsets[key]
+        stop = offsets[key + 1]
+        pending = 0
+        for w in range(count):
+            while low < stop and starts[low] < opens[w]:
+                low += 1
+            high = max(high, low)
+            while high < stop and starts[high] < closes[w]:
+                high += 1
+            if high > low:
+                for back in range(pending, 0, -1):
+                    lo[place], hi[place], window[place], keys[place] = low, low, w - back, key
+                    place += 1
+                lo[place], hi[place], window[place], keys[place] = low, high, w, key
+                place += 1
+                pending = 0
+            elif gaps and place > places[key]:
+                pending += 1
+    return end
+
+
+def trailing(ticks: Index, offsets: Index, begin: int, end: int, size: int, with_start: int, with_end: int, lo: Index, hi: Index) -> int:
+    """For each row of the keys ``begin`` to ``end - 1`` the rows of its trailing window; rows lie key by key, in order of time."""
+    for key in range(begin, end):
+        low, high = offsets[key], offsets[key]
+        stop = offsets[key + 1]
+        for i in range(offsets[key], stop):
+            oldest = ticks[i] - size
+            while ticks[low] < oldest or (with_start == 0 and ticks[low] == oldest and low < i):
+                low += 1
+            if with_end:
+                while high < stop and ticks[high] <= ticks[i]:
+                    high += 1
+            else:
+                while high < stop and ticks[high] < ticks[i]:
+                    high += 1
+            lo[i], hi[i] = low, max(high, low)
+            if with_start == 0 and size == 0:
+                lo[i], hi[i] = i, i
+    return end

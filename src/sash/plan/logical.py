@@ -1,0 +1,218 @@
+"""The logical plan: what was asked for, checked against the columns that are there, before any work starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidType, InvalidWindow, unknown
+from sash.expressions import Expression, parse
+from sash.functions.call import Call, resolve
+from sash.functions.udaf import UserAggregate
+from sash.types import Measure, measure_of
+from sash.windows.base import Window
+
+QUERY = "query"
+WINDOW = "window"
+ROWS = "rows"
+REVISION = "revision"
+RETRACTED = "retracted"
+
+
+@dataclass(frozen=True)
+class Query:
+    """A named window spec, and the same in ticks."""
+
+    name: str
+    window: Window
+    shape: Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """An aggregate's column: the call, the expressions it reads, and its types."""
+
+    call: Call
+    inputs: tuple[Expression, ...]
+    condition: Expression | None
+    types: tuple[pa.DataType, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Windows, aggregates and keys over the columns of one schema."""
+
+    schema: pa.Schema
+    queries: tuple[Query, ...]
+    named: bool
+    """Whether the result says which query a row belongs to."""
+    columns: tuple[Column, ...]
+    by: tuple[str, ...]
+    time: str
+    measure: Measure
+    order_by: tuple[str, ...] = ()
+    empty: bool = False
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether row windows are asked for."""
+        return any(q.window.counts_rows and q.window.context == "forward context free" for q in self.queries)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that matter, in the schema's order."""
+        found = {self.time, *self.by, *self.order_by}
+        expressions = [e for c in self.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
+        expressions += [parse(text) for q in self.queries for text in q.window.reads]
+        for expression in expressions:
+            found.update(expression.columns(self.schema))
+        return tuple(n for n in self.schema.names if n in found)
+
+    def with_queries(self, queries: tuple[Query, ...]) -> Plan:
+        """The same for other queries."""
+        return replace(self, queries=queries)
+
+
+def make_plan(
+    schema: pa.Schema,
+    windows: Any,
+    aggs: Any,
+    by: Any = None,
+    time: Any = None,
+    order_by: Any = None,
+    empty: bool = False,
+    *,
+    trailing: bool = False,
+) -> Plan:
+    """A plan, or an error that names the argument, what was given, and what would be right."""
+    duplicates = {n for n in schema.names if schema.names.count(n) > 1}
+    if duplicates:
+        raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")
+    if time is None:
+        raise InvalidArgument("time is missing: name the column that windows are measured in")
+    named, specs = _specs(windows, trailing)
+    time = _column(time, "time", schema)
+    measure = measure_of(schema.field(time).type, time)
+    queries = tuple(make_query(name, window, measure, schema) for name, window in specs)
+    columns = tuple(_call_column(given, schema) for given in _calls(aggs))
+    if not isinstance(empty, bool):
+        raise InvalidArgument(f"empty must be True or False, not {empty!r}")
+    plan = Plan(schema, queries, named, columns, _names(by, "by", schema), time, measure, _names(order_by, "order_by", schema), empty)
+    for name in plan.by:
+        if pa.types.is_nested(schema.field(name).type):
+            raise InvalidType(f"by column {name!r} has the type {schema.field(name).type}, which cannot be grouped by; use its fields")
+    for name in plan.order_by:
+        if pa.types.is_nested(schema.field(name).type):
+            raise InvalidType(f"order_by column {name!r} has the type {schema.field(name).type}, which has no order")
+    return plan
+
+
+def make_query(name: str, window: Window, measure: Measure, schema: pa.Schema) -> Query:
+    """A query, checked against the measure and the columns."""
+    for text in window.reads:
+        expression = parse(text)
+        expression.columns(schema)
+        t = expression.type(schema)
+        if type(window).__name__ == "Punctuation" and not pa.types.is_boolean(t):
+            raise InvalidWindow(f"when {text!r} must be true or false for each row; it is {t}")
+    return Query(name, window, window.bind(measure))
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Output names must differ."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidArgument(f"{where} would have two columns named {name!r}; give one of them another name with .alias(...)")
+        seen.add(name)
+
+
+def output_type(column: Column) -> pa.DataType:
+    """The type of an aggregate's column."""
+    aggregate = column.call.aggregate
+    if isinstance(aggregate, UserAggregate):
+        from sash.algorithms.binding import form_of
+
+        (machine,) = form_of(aggregate, *column.types).outputs
+        return pa.bool_() if machine == "bool" else pa.from_numpy_dtype(machine)
+    return aggregate.returns(*column.types)
+
+
+def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]]:
+    named = isinstance(windows, Mapping)
+    given = list(windows.items()) if named else [("window", windows)]
+    if not given:
+        raise InvalidArgument("windows is empty; give at least one window")
+    for name, window in given:
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"windows has the name {name!r}; names are text")
+        if not isinstance(window, Window):
+            raise InvalidArgument(f"windows must be made with sash.windows, or be a dictionary of such; {name!r} is {window!r}")
+        if trailing and not window.is_trailing:
+            raise InvalidWindow(f"over takes trailing windows (W.trailing, W.trailing_rows); {window!r} is for sash.aggregate")
+        if not trailing and window.is_trailing:
+            raise InvalidWindow(f"{window!r} gives a result for each row: it is for sash.over")
+    return named, given
+
+
+def _calls(aggs: Any) -> list[Call]:
+    given = list(aggs) if isinstance(aggs, list | tuple) else [aggs]
+    if not given:
+        raise InvalidArgument("aggs is empty; give at least one aggregate, e.g. S.count()")
+    calls = [resolve(a, "aggs") for a in given]
+    for call in calls:
+        aggregate = call.aggregate
+        wanted = aggregate.inputs if isinstance(aggregate, UserAggregate) else aggregate.arity
+        if wanted and not call.inputs:
+            raise InvalidArgument(f"aggs: {aggregate.label} needs {'a column' if wanted == 1 else f'{wanted} columns'}, e.g. {aggregate.label}(\"x\")")
+    return calls
+
+
+def _call_column(call: Call, schema: pa.Schema) -> Column:
+    inputs = tuple(_expression(text, schema) for text in call.inputs)
+    types = tuple(_plain_type(e.type(schema)) for e in inputs)
+    condition = None
+    if call.condition is not None:
+        condition = _expression(call.condition, schema)
+        if not pa.types.is_boolean(condition.type(schema)):
+            raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {condition.type(schema)}")
+    column = Column(call, inputs, condition, types)
+    output_type(column)
+    return column
+
+
+def _plain_type(t: pa.DataType) -> pa.DataType:
+    while pa.types.is_dictionary(t) or pa.types.is_run_end_encoded(t):
+        t = t.value_type
+    return pa.float64() if pa.types.is_null(t) else t
+
+
+def _expression(text: str, schema: pa.Schema) -> Expression:
+    if text in schema.names:
+        from sqlglot import exp
+
+        return Expression(text, exp.column(text, quoted=True))
+    expression = parse(text)
+    expression.columns(schema)
+    return expression
+
+
+def _column(given: Any, argument: str, schema: pa.Schema) -> str:
+    if not isinstance(given, str):
+        raise InvalidArgument(f"{argument} must be the name of a column, not {given!r}")
+    if given not in schema.names:
+        raise unknown(f"column in {argument}", given, schema.names)
+    return given
+
+
+def _names(given: Any, argument: str, schema: pa.Schema) -> tuple[str, ...]:
+    if given is None:
+        return ()
+    names = [given] if isinstance(given, str) else list(given)
+    for name in names:
+        _column(name, argument, schema)
+    check_names(names, argument)
+    return tuple(names)

@@ -1,0 +1,196 @@
+"""A whole table through the pipe: slices, bounds, range aggregates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash import threads
+from sash.algorithms import tables
+from sash.columns import from_anything
+from sash.errors import InvalidArgument
+from sash.expressions import parse
+from sash.plan.logical import Plan
+from sash.slicing import order
+from sash.slicing.keys import Keys, encode
+from sash.slicing.partials import FieldPartials, Partials, partials_of
+from sash.slicing.results import result_table
+from sash.slicing.shapes import changes, handler
+from sash.slicing.view import Bounds, SortedRows, View
+from sash.types import FAR_AHEAD
+
+Array = npt.NDArray[Any]
+
+DENSE = 4
+"""Rows are scattered without sorting if there are no more places (keys × slices) than this many times the rows."""
+FEWEST_PLACES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rows that have a time, with their ticks and keys."""
+
+    table: pa.Table
+    ticks: Array
+    keys: Keys
+
+
+def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
+    """All windows of all queries over a table."""
+    stream = read(plan, table)
+    view, partials = sliced(plan, stream)
+    bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
+    columns = [answers(p, bounds) for p in partials]
+    return result_table(plan, stream.keys, bounds, columns)
+
+
+def answers(partials: Partials, bounds: list[Bounds]) -> pa.ChunkedArray:
+    """One aggregate over the windows of all queries."""
+    return pa.chunked_array([partials.results(b.lo, b.hi) for b in bounds])
+
+
+def read(plan: Plan, table: pa.Table) -> Stream:
+    """The rows that have a time."""
+    table = table.select(list(plan.reads))
+    time = from_anything(table.column(plan.time))
+    if time.null_count:
+        known = time.is_valid()
+        table, time = table.filter(known), time.filter(known)
+    ticks = checked_ticks(plan.measure.column(time), plan.time)
+    return Stream(table, ticks, encode(table, plan.by))
+
+
+def checked_ticks(ticks: Array, name: str) -> Array:
+    """Ticks far enough from the ends of 64 bits to reckon with."""
+    if len(ticks) and not -(FAR_AHEAD >> 1) < int(ticks.min()) <= int(ticks.max()) < FAR_AHEAD >> 1:
+        raise InvalidArgument(f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits")
+    return ticks
+
+
+def sliced(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
+    """Rows to slices, and each aggregate's partials over them."""
+    if all(q.window.context == "context free" for q in plan.queries) and stream.table.num_rows:
+        partials = [partials_of(c, stream.table) for c in plan.columns]
+        if all(p.scatters for p in partials):
+            view = scattered(plan, stream, partials)
+            if view is not None:
+                return view, partials
+    return gathered(plan, stream)
+
+
+# Rows in any order, straight to their slices.
+
+
+def scattered(plan: Plan, stream: Stream, partials: list[Partials]) -> View | None:
+    """Slices without sorting; None if they would be too sparse."""
+    ticks, keys = stream.ticks, stream.keys
+    first, last = int(ticks.min()), int(ticks.max())
+    limit = max(DENSE * len(ticks), FEWEST_PLACES) // max(1, keys.count)
+    edges = edges_between(plan, first, last, limit)
+    if edges is None or len(edges) > limit:
+        return None
+    places = find_places(ticks, keys.codes, edges, first, last)
+    place_count = keys.count * len(edges)
+    filled = np.bincount(places, minlength=place_count) if place_count <= len(ticks) * DENSE + FEWEST_PLACES else None
+    assert filled is not None
+    kept = None if filled.all() else np.flatnonzero(filled)
+
+    def work(begin: int, end: int) -> None:
+        for p in partials[begin:end]:
+            assert isinstance(p, FieldPartials)
+            p.scatter(places, place_count, kept)
+
+    # Few places: each aggregate's rows are shared among threads. Many: the aggregates are.
+    shared = place_count * 8 > len(ticks) and threads.available() > 1 and len(ticks) >= threads.SMALLEST_SHARE
+    threads.each(work, [(k, k + 1) for k in range(len(partials))] if shared else [(0, len(partials))])
+    occupied = np.arange(place_count) if kept is None else kept
+    counts = filled if kept is None else filled[kept]
+    starts = edges[occupied % len(edges)]
+    key_offsets = np.searchsorted(occupied, np.arange(keys.count + 1) * len(edges))
+    row_offsets = np.concatenate([[0], np.cumsum(counts)])
+    return View(key_offsets.astype(np.int64), starts, starts, starts, row_offsets)
+
+
+def edges_between(plan: Plan, first: int, last: int, limit: int) -> Array | None:
+    """The edges of all queries from the last one at or before ``first``; None if there are more than ``limit``."""
+    found = []
+    for query in plan.queries:
+        shape = query.shape
+        if not hasattr(shape, "edges"):  # everything: no edges
+            continue
+        if (last - first) * shape.density() > limit:
+            return None
+        before = shape.previous_edges(np.array([first]))
+        found += [before[before > -FAR_AHEAD], shape.edges(first, last)]
+    union = np.unique(np.concatenate([*found, np.empty(0, np.int64)]))
+    at = int(np.searchsorted(union, first, side="right")) - 1
+    edges: Array = union[at:] if at >= 0 else np.concatenate([[first], union])
+    return edges.astype(np.int64)
+
+
+def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int) -> Array:
+    """Each row's place among keys × slices."""
+    span = last - first + 1
+    shift = max(0, (span // (4 * len(edges))).bit_length() - 1)
+    buckets = first + (np.arange((span >> shift) + 1, dtype=np.int64) << shift)
+    lookup = np.maximum(np.searchsorted(edges, buckets, side="right") - 1, 0).astype(np.int64)
+    places = np.empty(len(ticks), np.int64)
+    kernel = tables.plain(tables.cells)
+
+    def work(begin: int, end: int) -> None:
+        kernel(ticks, codes, begin, end, edges, len(edges), lookup, first, shift, places)
+
+    threads.each(work, threads.shares(0, len(ticks)))
+    return places
+
+
+# Rows in order, cut where any query asks for it.
+
+
+def gathered(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
+    """Slices of sorted rows."""
+    table, rows = in_order(plan, stream)
+    cut = np.zeros(rows.count, bool)
+    cut[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
+    for query in plan.queries:
+        asked = handler(query.shape).cuts(query.shape, rows)
+        if asked is not None:
+            cut |= asked
+    row_offsets = np.append(np.flatnonzero(cut), rows.count).astype(np.int64)
+    partials = [partials_of(c, table) for c in plan.columns]
+    for p in partials:
+        p.gather(row_offsets)
+    first, last = rows.ticks[row_offsets[:-1]], rows.ticks[row_offsets[1:] - 1]
+    key_offsets = np.searchsorted(row_offsets[:-1], rows.key_offsets).astype(np.int64)
+    return View(key_offsets, first, first, last, row_offsets, rows), partials
+
+
+def in_order(plan: Plan, stream: Stream) -> tuple[pa.Table, SortedRows]:
+    """The rows by key, then time, then ``order_by``, then arrival."""
+    table, ticks, codes = stream.table, stream.ticks, stream.keys.codes
+    if len(ticks):
+        ties = [from_anything(table.column(name)) for name in plan.order_by]
+        places = order.sorted_order(codes, stream.keys.count, ticks, ties)
+        if places is not None:
+            ticks, codes = ticks[places], codes[places]
+            table = table.take(pa.array(places))
+    key_offsets = np.searchsorted(codes, np.arange(stream.keys.count + 1)).astype(np.int64)
+    return table, SortedRows(np.ascontiguousarray(ticks), key_offsets, what_windows_read(plan, table))
+
+
+def what_windows_read(plan: Plan, table: pa.Table) -> dict[str, Any]:
+    """The values that windows look at, null conditions being false."""
+    found: dict[str, Any] = {}
+    for query in plan.queries:
+        for text in query.window.reads:
+            values = parse(text).evaluate(table)
+            is_condition = pa.types.is_boolean(values.type)
+            found[text] = values.fill_null(False).to_numpy(zero_copy_only=False) if is_condition else values.to_pylist()
+    return found
+
+
+__all__ = ["aggregate_table", "changes"]

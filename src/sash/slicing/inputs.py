@@ -1,0 +1,75 @@
+"""An aggregate's inputs as its kernels read them: values, bitmaps, and which rows count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sash import columns
+from sash.algebra import Form
+from sash.algorithms.binding import form_of
+from sash.columns import WORD, Array
+from sash.functions.udaf import UserAggregate
+from sash.plan.logical import Column
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The inputs of an aggregate of flat fields, over some rows."""
+
+    form: Form
+    rows: list[Array]
+    masked: bool
+    held: Array | None
+    """Which rows the aggregate takes in, where that is not all of them."""
+    ranked: pa.Array | None
+    """The values behind the ranks that results are, if they are."""
+
+
+def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | None]:
+    """The inputs' values, and which rows the aggregate takes in (None: all)."""
+    values = [columns.plain(columns.from_anything(e.evaluate(table))) for e in column.inputs]
+    kept = column.call.aggregate.kept_inputs
+    held: Array | None = None
+    if column.condition is not None:
+        held = column.condition.evaluate(table).fill_null(False).to_numpy(zero_copy_only=False)
+    for k, v in enumerate(values):
+        if k not in kept and v.null_count:
+            known = v.is_valid().to_numpy(zero_copy_only=False)
+            held = known if held is None else held & known
+    return values, held
+
+
+def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> Fields:
+    """The inputs of an aggregate of flat fields; ``always_masked`` for kernels that must not depend on the batch."""
+    values, held = evaluated(column, table)
+    aggregate = column.call.aggregate
+    if aggregate.arity == 0:  # a count looks at which rows there are, not at what they hold
+        form, parts, ranked = aggregate.form(), [], None
+        kept_bitmaps: list[Array] = []
+    else:
+        crossed = [columns.crossed(v, aggregate.reads) for v in values]
+        nullable = tuple(always_masked or v.null_count > 0 for v in values)
+        own = isinstance(aggregate, UserAggregate)
+        form = form_of(aggregate, *[v.type for v in values], nullable=() if own else nullable, rows=None if always_masked else table.num_rows)
+        parts = [part for c in crossed for part in c.parts]
+        ranked = crossed[0].ranked
+        kept_bitmaps = [_all_or(values[k], table.num_rows) for k in form.kept]
+    masked = held is not None or always_masked
+    mask = [] if not masked else [packed(np.ones(table.num_rows, bool) if held is None else held)]
+    return Fields(form, [*parts, *kept_bitmaps, *mask], masked, held, ranked)
+
+
+def packed(flags: Array) -> Array:
+    """A bitmap of flags, padded for kernels."""
+    bits = np.packbits(flags, bitorder="little")
+    padded = np.zeros(len(bits) + WORD // 8, np.uint8)
+    padded[: len(bits)] = bits
+    return padded
+
+
+def _all_or(values: pa.Array, count: int) -> Array:
+    bitmap = columns.bitmap(values)
+    return packed(np.ones(count, bool)) if bitmap is None else bitmap

@@ -1,0 +1,74 @@
+"""Range aggregates: every range ``[lo, hi)`` over slices (or rows), for partials of every kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sash import threads
+from sash.algebra import Form, Objects
+from sash.algorithms import blocks, flat_fat
+from sash.algorithms.rolling import Output, check, make_output
+from sash.kernels import objects
+from sash.kernels.compiler import compiled
+from sash.kernels.generate import generate
+from sash.types import dtype
+
+Array = npt.NDArray[Any]
+
+
+def only_advance(lo: Array, hi: Array) -> bool:
+    """Whether both ends of the ranges only advance."""
+    return bool(np.all(lo[1:] >= lo[:-1]) and np.all(hi[1:] >= hi[:-1]))
+
+
+def of_fields(form: Form, source: list[Array], count: int, lo: Array, hi: Array, *, partials: bool, masked: bool) -> Output:
+    """The results of ranges that are not empty, over ``count`` rows or partials."""
+    if only_advance(lo, hi):
+        module = generate(blocks.ranges, form, masked=masked, partials=partials)
+        kernel = compiled(module)
+        output = make_output(form, module, len(lo))
+        longest = int((hi - lo).max(initial=1))
+
+        def work(begin: int, end: int) -> None:
+            scratch = [np.empty(longest, dtype(m)) for m in module.state]
+            kernel(*source, lo, hi, begin, end, *scratch, *output.arguments())
+
+        parts = threads.shares(0, len(lo), rows_each=4)
+        few = parts and longest * len(parts) > 2 * max(len(lo), count)
+        threads.each(work, [(0, len(lo))] if few else parts)
+        return check(output, form)
+    fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
+    answer = generate(flat_fat.ranges, form, masked=True, partials=True)
+    places = 1 << max(1, count - 1).bit_length()
+    tree = [np.zeros(2 * places, dtype(m)) for m in fill.state]
+    compiled(fill)(*source, count, *tree, places)
+    output = make_output(form, answer, len(lo))
+    compiled(answer)(*tree, places, lo, hi, 0, len(lo), *output.arguments())
+    return check(output, form)
+
+
+def of_objects(definition: Objects, states: list[Any], lo: Array, hi: Array) -> list[Any]:
+    """The results of ranges over partials that are Python objects."""
+    results: list[Any] = [None] * len(lo)
+    lows, highs = lo.tolist(), hi.tolist()
+
+    def lift(X: list[Any], i: int) -> Any:
+        return X[i]
+
+    def emit(R: list[Any], i: int, s: Any) -> None:
+        R[i] = definition.lower(s)
+
+    if only_advance(lo, hi):
+        words = {**objects.words(definition.combine, definition.identity), "lift": lift, "emit": emit}
+        longest = int((hi - lo).max(initial=1))
+        objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * longest, results)
+        return results
+    for j, (first, last) in enumerate(zip(lows, highs, strict=True)):
+        s = states[first]
+        for p in range(first + 1, last):
+            s = definition.combine(s, states[p])
+        results[j] = definition.lower(s)
+    return results

@@ -1,0 +1,307 @@
+"""What slicing does for each shape of window: where it cuts sorted rows, and which slices its windows hold.
+
+One class per shape, found by :func:`handler`. ``cuts`` marks the rows before which a slice must start; ``bounds`` turns the slices
+into windows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sash import threads
+from sash.algorithms import tables
+from sash.slicing.view import Bounds, SortedRows, View, no_bounds
+from sash.windows.base import (
+    ContextAwareWindow,
+    ContextFreeWindow,
+    Edges,
+    Everything,
+    Gaps,
+    Marks,
+    Periodic,
+    Ranks,
+    RowsBefore,
+)
+
+Array = npt.NDArray[Any]
+S = TypeVar("S")
+
+
+class Handler(ABC, Generic[S]):
+    """One shape."""
+
+    @abstractmethod
+    def cuts(self, shape: S, rows: SortedRows) -> Array | None:
+        """Which rows must start a slice, besides each key's first; None for none."""
+
+    @abstractmethod
+    def bounds(self, shape: S, view: View, empty: bool) -> Bounds:
+        """The windows of all keys, ordered by key, then time."""
+
+
+class OfPeriodic(Handler[Periodic]):
+    """Windows at equal distances."""
+
+    def cuts(self, shape: Periodic, rows: SortedRows) -> Array:
+        return changes(shape.previous_edges(rows.ticks))
+
+    def bounds(self, shape: Periodic, view: View, empty: bool) -> Bounds:
+        settings = (shape.size, shape.every, shape.offset, int(empty))
+        filled = _counted(view, tables.periodic_count, tables.periodic_fill, settings)
+        lo, hi, start, keys = filled
+        return Bounds(keys, lo, hi, start, start + shape.size)
+
+
+class OfListed(Handler[ContextFreeWindow]):
+    """Windows whose edges are known in advance, in any pattern."""
+
+    def cuts(self, shape: ContextFreeWindow, rows: SortedRows) -> Array:
+        return changes(shape.previous_edges(rows.ticks))
+
+    def bounds(self, shape: ContextFreeWindow, view: View, empty: bool) -> Bounds:
+        if view.count == 0:
+            return no_bounds()
+        opens, closes = shape.listed(int(view.first.min()), int(view.last.max()))
+        if not len(opens):
+            return no_bounds()
+        order = np.lexsort((closes, opens))
+        opens, closes = opens[order], closes[order]
+        if np.all(closes[1:] >= closes[:-1]):
+            lo, hi, number, keys = _counted(view, tables.listed_count, tables.listed_fill, (opens, closes, len(opens), int(empty)))
+            return Bounds(keys, lo, hi, opens[number], closes[number])
+        return _nested(view, opens, closes, empty)
+
+
+class OfGaps(Handler[Gaps]):
+    """Sessions."""
+
+    def cuts(self, shape: Gaps, rows: SortedRows) -> Array:
+        cut = np.zeros(rows.count, bool)
+        cut[1:] = np.diff(rows.ticks) > shape.gap
+        return cut
+
+    def bounds(self, shape: Gaps, view: View, empty: bool) -> Bounds:
+        if view.count == 0:
+            return no_bounds()
+        opens = np.ones(view.count, bool)
+        opens[1:] = view.first[1:] - view.last[:-1] > shape.gap
+        opens[view.key_offsets[:-1][np.diff(view.key_offsets) > 0]] = True
+        lo = np.flatnonzero(opens)
+        hi = np.append(lo[1:], view.count)
+        return Bounds(view.key_of_slices()[lo], lo, hi, view.first[lo], view.last[hi - 1] + shape.gap)
+
+
+class OfRanks(Handler[Ranks]):
+    """Row windows."""
+
+    def cuts(self, shape: Ranks, rows: SortedRows) -> Array:
+        ranks = np.arange(rows.count) - rows.key_starts()
+        cut: Array = ranks % shape.every == 0
+        cut |= (ranks >= shape.size) & ((ranks - shape.size) % shape.every == 0)
+        return cut
+
+    def bounds(self, shape: Ranks, view: View, empty: bool) -> Bounds:
+        base = view.row_offsets[view.key_offsets]
+        totals = np.diff(base)
+        if shape.partial:
+            counts = -(-totals // shape.every)
+        else:
+            counts = np.maximum(0, (totals - shape.size) // shape.every + 1)
+        keys = np.repeat(np.arange(view.keys), counts)
+        k = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
+        from_rank = k * shape.every
+        to_rank = np.minimum(from_rank + shape.size, totals[keys])
+        lo = np.searchsorted(view.row_offsets, base[keys] + from_rank)
+        hi = np.searchsorted(view.row_offsets, base[keys] + to_rank)
+        start, end = _at(view.first, lo), _at(view.last, hi - 1)
+        return Bounds(keys, lo, hi, start, end, rows=(from_rank, to_rank))
+
+
+class OfMarks(Handler[Marks]):
+    """Punctuation."""
+
+    def cuts(self, shape: Marks, rows: SortedRows) -> Array:
+        return marked(shape, rows)
+
+    def bounds(self, shape: Marks, view: View, empty: bool) -> Bounds:
+        if view.count == 0:
+            return no_bounds()
+        assert view.rows is not None
+        opens = marked(shape, view.rows)[view.row_offsets[:-1]]
+        opens[view.key_offsets[:-1][np.diff(view.key_offsets) > 0]] = True
+        lo = np.flatnonzero(opens)
+        keys = view.key_of_slices()[lo]
+        hi = np.append(lo[1:], view.count).astype(np.int64)
+        closed = np.zeros(len(lo), bool)
+        closed[:-1] = keys[1:] == keys[:-1]
+        end = np.where(closed, view.first[np.minimum(hi, view.count - 1)], 0)
+        return Bounds(keys, lo, hi, view.first[lo], end, end_known=closed)
+
+
+def marked(shape: Marks, rows: SortedRows) -> Array:
+    """The first row of each time at which a key has a punctuation."""
+    flags = np.asarray(rows.read[shape.when], bool)
+    fresh = np.ones(rows.count, bool)
+    fresh[1:] = np.diff(rows.ticks) != 0
+    fresh[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
+    group = np.cumsum(fresh) - 1
+    has_mark = np.zeros(int(group[-1]) + 1 if rows.count else 0, bool)
+    has_mark[group[flags]] = True
+    return fresh & has_mark[group] if rows.count else fresh
+
+
+class OfRowsBefore(Handler[RowsBefore]):
+    """The last rows before each edge: the edges follow from time, the starts from the rows before them."""
+
+    def cuts(self, shape: RowsBefore, rows: SortedRows) -> Array:
+        low, high, _, _ = self._row_ranges(shape, rows)
+        cut = np.zeros(rows.count + 1, bool)
+        cut[low] = True
+        cut[high] = True
+        return cut[:-1]
+
+    def _row_ranges(self, shape: RowsBefore, rows: SortedRows) -> tuple[Array, Array, Array, Array]:
+        bucket = (rows.ticks - shape.offset) // shape.every
+        key_starts = rows.key_starts()
+        last = np.ones(rows.count, bool)
+        last[:-1] = (bucket[1:] != bucket[:-1]) | (key_starts[1:] != key_starts[:-1])
+        at = np.flatnonzero(last)
+        high = at + 1
+        low = np.maximum(high - shape.count, key_starts[at])
+        return low, high, shape.offset + (bucket[at] + 1) * shape.every, at
+
+    def bounds(self, shape: RowsBefore, view: View, empty: bool) -> Bounds:
+        assert view.rows is not None
+        low, high, edges, at = self._row_ranges(shape, view.rows)
+        keys = np.searchsorted(view.rows.key_offsets, at, side="right") - 1
+        lo, hi = np.searchsorted(view.row_offsets, low), np.searchsorted(view.row_offsets, high)
+        return Bounds(keys, lo, hi, view.rows.ticks[low], edges)
+
+
+class OfEverything(Handler[Everything]):
+    """One window per key."""
+
+    def cuts(self, shape: Everything, rows: SortedRows) -> None:
+        return None
+
+    def bounds(self, shape: Everything, view: View, empty: bool) -> Bounds:
+        keys = np.flatnonzero(np.diff(view.key_offsets) > 0)
+        lo, hi = view.key_offsets[keys], view.key_offsets[keys + 1]
+        never = np.zeros(len(keys), bool)
+        return Bounds(keys, lo, hi, np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64), never, never)
+
+
+class OfContextAware(Handler[ContextAwareWindow]):
+    """Users' own windows: a notice per row, in the order of time."""
+
+    def cuts(self, shape: ContextAwareWindow, rows: SortedRows) -> Array:
+        cut = np.zeros(rows.count + 1, bool)
+        for key, pairs in enumerate(self._windows(shape, rows)):
+            first, last = int(rows.key_offsets[key]), int(rows.key_offsets[key + 1])
+            edges = [e for pair in pairs for e in pair if e is not None]
+            cut[first + np.searchsorted(rows.ticks[first:last], edges)] = True
+        return cut[:-1]
+
+    def _windows(self, shape: ContextAwareWindow, rows: SortedRows) -> list[list[tuple[int, int | None]]]:
+        read = [list(rows.read[text]) for text in shape.reads]
+        ticks = rows.ticks.tolist()
+        found = []
+        for first, last in zip(rows.key_offsets[:-1].tolist(), rows.key_offsets[1:].tolist(), strict=True):
+            edges, context = Edges(), shape.begin()
+            for i in range(first, last):
+                context = shape.notify(context, ticks[i], *[values[i] for values in read], edges=edges)
+            found.append(paired(edges))
+        return found
+
+    def bounds(self, shape: ContextAwareWindow, view: View, empty: bool) -> Bounds:
+        assert view.rows is not None
+        parts: list[tuple[int, int, int, int, int, bool]] = []
+        for key, pairs in enumerate(self._windows(shape, view.rows)):
+            first, last = int(view.key_offsets[key]), int(view.key_offsets[key + 1])
+            starts = view.first[first:last]
+            for start, end in pairs:
+                lo = first + int(np.searchsorted(starts, start))
+                hi = last if end is None else first + int(np.searchsorted(starts, end))
+                if lo < hi:
+                    parts.append((key, lo, hi, start, 0 if end is None else end, end is not None))
+        if not parts:
+            return no_bounds()
+        table = np.array([p[:5] for p in parts], np.int64)
+        return Bounds(table[:, 0], table[:, 1].copy(), table[:, 2].copy(), table[:, 3], table[:, 4], end_known=np.array([p[5] for p in parts]))
+
+
+def paired(edges: Edges) -> list[tuple[int, int | None]]:
+    """Windows from each start to the first end after it; an open one has none."""
+    ends = sorted(set(edges.ends))
+    places = np.searchsorted(ends, sorted(set(edges.starts)), side="right") if ends else [0] * len(set(edges.starts))
+    return [(s, ends[p] if p < len(ends) else None) for s, p in zip(sorted(set(edges.starts)), places, strict=True)]
+
+
+HANDLERS: dict[type, Handler[Any]] = {
+    Periodic: OfPeriodic(),
+    ContextFreeWindow: OfListed(),
+    Gaps: OfGaps(),
+    Ranks: OfRanks(),
+    Marks: OfMarks(),
+    RowsBefore: OfRowsBefore(),
+    Everything: OfEverything(),
+    ContextAwareWindow: OfContextAware(),
+}
+
+
+def handler(shape: Any) -> Handler[Any]:
+    """What to do for a shape."""
+    return next(h for kind, h in HANDLERS.items() if isinstance(shape, kind))
+
+
+def changes(values: Array) -> Array:
+    """Where a value differs from the one before it."""
+    cut = np.zeros(len(values), bool)
+    cut[1:] = values[1:] != values[:-1]
+    return cut
+
+
+def _at(values: Array, places: Array) -> Array:
+    return values[places] if len(values) else places
+
+
+def _counted(view: View, count: Any, fill: Any, settings: tuple[Any, ...]) -> tuple[Array, Array, Array, Array]:
+    """Run a pair of kernels: one that counts each key's windows, one that writes them."""
+    counts = np.zeros(view.keys, np.int64)
+    parts = threads.shares(0, view.keys, rows_each=max(1, view.count // max(1, view.keys)))
+    counter, filler = tables.plain(count), tables.plain(fill)
+    threads.each(lambda a, b: _run(counter, view.key_offsets, view.starts, a, b, *settings, counts), parts)
+    places = np.concatenate([[0], np.cumsum(counts)])
+    outputs = tuple(np.empty(int(places[-1]), np.int64) for _ in range(4))
+    rows_each = int(places[-1]) // max(1, view.keys)
+    threads.each(
+        lambda a, b: _run(filler, view.key_offsets, view.starts, a, b, *settings, places, *outputs),
+        threads.shares(0, view.keys, rows_each=max(1, rows_each)),
+    )
+    return outputs  # type: ignore[return-value]
+
+
+def _run(kernel: Any, *arguments: Any) -> None:
+    kernel(*arguments)
+
+
+def _nested(view: View, opens: Array, closes: Array, empty: bool) -> Bounds:
+    """Listed windows of which one may lie inside another: each key's slices are searched."""
+    parts = []
+    for key in range(view.keys):
+        first, last = int(view.key_offsets[key]), int(view.key_offsets[key + 1])
+        if first == last:
+            continue
+        lo = first + np.searchsorted(view.starts[first:last], opens)
+        hi = np.maximum(lo, first + np.searchsorted(view.starts[first:last], closes))
+        full = np.flatnonzero(hi > lo)
+        if empty and len(full):
+            full = np.arange(full[0], full[-1] + 1)
+        parts.append((np.full(len(full), key), lo[full], hi[full], opens[full], closes[full]))
+    if not parts:
+        return no_bounds()
+    return Bounds(*[np.concatenate(column) for column in zip(*parts, strict=True)])

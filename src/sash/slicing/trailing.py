@@ -1,0 +1,107 @@
+"""A result for each row: the aggregates of its trailing windows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash import threads
+from sash.algorithms import tables
+from sash.columns import from_anything
+from sash.plan.logical import Plan, check_names, output_type
+from sash.slicing import order
+from sash.slicing.batch import checked_ticks, in_order
+from sash.slicing.batch import read as read_stream
+from sash.slicing.partials import partials_of
+from sash.slicing.view import SortedRows
+from sash.windows.base import Trailing
+
+Array = npt.NDArray[Any]
+
+
+def over_table(plan: Plan, table: pa.Table) -> pa.Table:
+    """The table, and one column per aggregate and window; rows without a time have empty aggregates."""
+    names = over_names(plan)
+    stream = read_stream(plan, table)
+    places = order.sorted_order(
+        stream.keys.codes, stream.keys.count, stream.ticks, [from_anything(stream.table.column(n)) for n in plan.order_by]
+    )
+    ordered, rows = _sorted(plan, stream, places)
+    spans = [row_ranges(q.shape, rows) for q in plan.queries]
+    back = _way_back(table, plan, places)
+    columns: dict[str, pa.Array] = {}
+    for position, column in enumerate(plan.columns):
+        partials = partials_of(column, ordered)
+        for number, (lo, hi) in enumerate(spans):
+            result = partials.row_results(lo, hi)
+            columns[names[position][number]] = result if back is None else result.take(back)
+            if back is not None and column.call.aggregate.counts_rows and back.null_count:
+                columns[names[position][number]] = _no_rows(columns[names[position][number]])
+    result = table
+    for number in range(len(plan.queries)):
+        for position in range(len(plan.columns)):
+            name = names[position][number]
+            logical = output_type(plan.columns[position])
+            values = columns[name]
+            result = result.append_column(pa.field(name, logical), values if values.type == logical else values.cast(logical))
+    return result
+
+
+def over_names(plan: Plan) -> list[list[str]]:
+    """The new columns' names, by aggregate and window."""
+    names = [[f"{c.call.name}_{q.name}" if plan.named else c.call.name for q in plan.queries] for c in plan.columns]
+    check_names([*plan.schema.names, *(n for group in names for n in group)], "the result")
+    return names
+
+
+def row_ranges(shape: Any, rows: SortedRows) -> tuple[Array, Array]:
+    """Each row's window as a range of rows."""
+    if isinstance(shape, Trailing):
+        lo, hi = np.empty(rows.count, np.int64), np.empty(rows.count, np.int64)
+        kernel = tables.plain(tables.trailing)
+        keys = len(rows.key_offsets) - 1
+
+        def work(begin: int, end: int) -> None:
+            kernel(rows.ticks, rows.key_offsets, begin, end, shape.size, int(shape.with_start), int(shape.with_end), lo, hi)
+
+        threads.each(work, threads.shares(0, keys, rows_each=max(1, rows.count // max(1, keys))))
+        return lo, hi
+    numbers = np.arange(rows.count, dtype=np.int64)
+    return np.maximum(numbers - (shape.count - 1), rows.key_starts()), numbers + 1
+
+
+def _sorted(plan: Plan, stream: Any, places: Array | None) -> tuple[pa.Table, SortedRows]:
+    plain = replace(plan, order_by=())
+    if places is None:
+        return in_order(plain, stream)
+    table = stream.table.take(pa.array(places))
+    codes = stream.keys.codes[places]
+    offsets = np.searchsorted(codes, np.arange(stream.keys.count + 1)).astype(np.int64)
+    return table, SortedRows(checked_ticks(stream.ticks[places], plan.time), offsets, {})
+
+
+def _way_back(table: pa.Table, plan: Plan, places: Array | None) -> pa.Array | None:
+    """For each row of the table its place among the sorted rows; null where it has no time."""
+    time = table.column(plan.time)
+    if places is None and time.null_count == 0:
+        return None
+    known = np.flatnonzero(time.is_valid().to_numpy())
+    count = len(known)
+    where = np.empty(count, np.int64)
+    where[np.arange(count) if places is None else places] = np.arange(count)
+    back = np.zeros(table.num_rows, np.int64)
+    back[known] = where
+    missing = np.ones(table.num_rows, bool)
+    missing[known] = False
+    return pa.array(back, mask=missing)
+
+
+def _no_rows(values: pa.Array) -> pa.Array:
+    """What a count is for a row that belongs to no window."""
+    if pa.types.is_list(values.type):
+        return pa.array([v if v is not None else [] for v in values.to_pylist()], values.type)
+    return values.fill_null(0)

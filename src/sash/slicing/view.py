@@ -1,0 +1,81 @@
+"""Slices in order, as window bounds see them: key by key, each with its times and rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """The slices of many keys, one key after the other, each key's in the order of time."""
+
+    key_offsets: Array
+    """Key ``k`` has the slices ``key_offsets[k]`` to ``key_offsets[k + 1] - 1``."""
+    starts: Array
+    """A tick of each slice that tells which windows it is in: its edge, or its first row."""
+    first: Array
+    last: Array
+    row_offsets: Array
+    """Slice ``j`` has the key's rows ``row_offsets[j]`` to ``row_offsets[j + 1] - 1``, counted over all keys."""
+    rows: SortedRows | None = None
+
+    @property
+    def keys(self) -> int:
+        return len(self.key_offsets) - 1
+
+    @property
+    def count(self) -> int:
+        return len(self.starts)
+
+    def key_of_slices(self) -> Array:
+        """Each slice's key."""
+        return np.repeat(np.arange(self.keys), np.diff(self.key_offsets))
+
+
+@dataclass(frozen=True)
+class SortedRows:
+    """Rows by key, then time: what context aware windows look at."""
+
+    ticks: Array
+    key_offsets: Array
+    """Key ``k`` has the rows ``key_offsets[k]`` to ``key_offsets[k + 1] - 1``."""
+    read: dict[str, list[Any] | Array]
+    """The values of the expressions that windows read."""
+
+    @property
+    def count(self) -> int:
+        return len(self.ticks)
+
+    def key_starts(self) -> Array:
+        """For each row the place of its key's first row."""
+        return np.repeat(self.key_offsets[:-1], np.diff(self.key_offsets))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Windows of one query: their keys, their slices, and how they are reported."""
+
+    keys: Array
+    lo: Array
+    hi: Array
+    start: Array
+    end: Array
+    start_known: Array | None = None
+    end_known: Array | None = None
+    rows: tuple[Array, Array] | None = None
+    """The ranks from and to which a row window reaches."""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+
+def no_bounds() -> Bounds:
+    """No windows."""
+    nothing = np.empty(0, np.int64)
+    return Bounds(nothing, nothing, nothing, nothing, nothing)
