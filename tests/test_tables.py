@@ -128,7 +128,12 @@ def test_ties_are_broken_by_order_by(case, rows):
 @given(rows=rows_strategy(), size=st.integers(1, 12), every=st.integers(1, 12))
 def test_empty_windows_between_rows(rows, size, every):
     result = sash.aggregate(
-        table_of(rows), windows={"w": W.sliding(size, every)}, aggs=[S.sum("v").alias("s"), S.count().alias("n")], by="k", time="t", empty=True
+        table_of(rows),
+        windows={"w": W.sliding(size, every)},
+        aggs=[S.sum("v").alias("s"), S.count().alias("n")],
+        by="k",
+        time="t",
+        empty=True,
     )
     got = got_windows(result)
     for key, group in by_key(rows).items():
@@ -149,7 +154,10 @@ def test_conditions_and_expressions():
         aggs=[S.sum("v * 2").where("v > 1").alias("a"), S.count().where("s = 'x'").alias("b"), S.max("upper(s)").alias("c"), S.avg("v")],
         time="t",
     )
-    assert out.drop_columns("window").to_pylist() == [{"a": 10, "b": 2, "c": "Y", "avg(v)": 3.0}, {"a": 14, "b": 1, "c": "X", "avg(v)": 7.0}]
+    assert out.drop_columns("window").to_pylist() == [
+        {"a": 10, "b": 2, "c": "Y", "avg(v)": 3.0},
+        {"a": 14, "b": 1, "c": "X", "avg(v)": 7.0},
+    ]
     assert out.schema.names == ["window", "a", "b", "c", "avg(v)"]
 
 
@@ -263,14 +271,22 @@ def test_sparse_times_do_not_make_slices():
 )
 def test_over(rows, size, count, closed):
     windows = {"time": W.trailing(size, closed=closed), "rows": W.trailing_rows(count)}
-    calls = [S.sum("v").alias("sum"), S.count().alias("count"), S.max("v").alias("max"), affine("coalesce(v, 0)").alias("affine"), S.first("v").alias("first")]
+    calls = [
+        S.sum("v").alias("sum"),
+        S.count().alias("count"),
+        S.max("v").alias("max"),
+        affine("coalesce(v, 0)").alias("affine"),
+        S.first("v").alias("first"),
+    ]
     out = sash.over(table_of(rows), windows=windows, aggs=calls, by="k", time="t", order_by="n")
     assert out.column("n").to_pylist() == [r.n for r in rows]
     for r, got in zip(rows, out.to_pylist(), strict=True):
         group = by_key(rows, lambda x: (x.n,))[r.key]
         low, high = r.t - size, r.t
         within = [
-            x for x in group if (low < x.t or (low == x.t and closed in ("both", "left"))) and (x.t < high or (x.t == high and closed in ("both", "right")))
+            x
+            for x in group
+            if (low < x.t or (low == x.t and closed in ("both", "left"))) and (x.t < high or (x.t == high and closed in ("both", "right")))
         ]
         at = group.index(r)
         for name, part in (("time", within), ("rows", group[max(0, at - count + 1) : at + 1])):
@@ -284,7 +300,9 @@ def test_over(rows, size, count, closed):
 
 def test_over_gives_rows_without_a_time_back():
     table = pa.table({"t": pa.array([3, None, 1], pa.int64()), "v": [1, 2, 3]})
-    out = sash.over(table, windows=W.trailing(5), aggs=[S.sum("v").alias("s"), S.count().alias("n"), S.collect_list("v").alias("l")], time="t")
+    out = sash.over(
+        table, windows=W.trailing(5), aggs=[S.sum("v").alias("s"), S.count().alias("n"), S.collect_list("v").alias("l")], time="t"
+    )
     assert out.to_pylist() == [
         {"t": 3, "v": 1, "s": 4, "n": 2, "l": [3, 1]},
         {"t": None, "v": 2, "s": None, "n": 0, "l": []},
@@ -298,7 +316,9 @@ def test_threads_make_no_difference(monkeypatch):
     table = pa.table({"k": rng.integers(0, 5, n), "t": rng.integers(0, 3000, n), "v": rng.integers(-100, 100, n)})
 
     def run():
-        out = sash.aggregate(table, windows=W.sliding(60, 7), aggs=[S.sum("v").alias("s"), S.count().alias("n"), S.min("v").alias("m")], by="k", time="t")
+        out = sash.aggregate(
+            table, windows=W.sliding(60, 7), aggs=[S.sum("v").alias("s"), S.count().alias("n"), S.min("v").alias("m")], by="k", time="t"
+        )
         over = sash.over(table, windows=W.trailing(50), aggs=[S.sum("v").alias("s"), S.max("v").alias("m")], by="k", time="t")
         return out, over.select(["s", "m"])
 

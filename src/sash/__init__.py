@@ -16,15 +16,17 @@ from sash.errors import SashError
 if TYPE_CHECKING:
     from sash import functions, windows
     from sash.api.explain import explain
-    from sash.api.tables import aggregate, over
     from sash.api.rolling import rolling
+    from sash.api.tables import aggregate, over
     from sash.functions.udaf import udaf
+    from sash.slicing.operator import Operator
 
 __version__ = "0.1.0"
 
-__all__ = ["SashError", "__version__", "aggregate", "errors", "explain", "functions", "over", "rolling", "udaf", "windows"]
+__all__ = ["Operator", "SashError", "__version__", "aggregate", "errors", "explain", "functions", "over", "rolling", "udaf", "windows"]
 
 _LAZY = {
+    "Operator": ("sash.slicing.operator", "Operator"),
     "aggregate": ("sash.api.tables", "aggregate"),
     "explain": ("sash.api.explain", "explain"),
     "over": ("sash.api.tables", "over"),

@@ -68,6 +68,11 @@ def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
     raise InvalidType(f"{argument} must be a NumPy or Arrow array, a pandas or polars series or a list, not {type(values).__name__}")
 
 
+def arrow_column(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """A table's column as one array, without dictionaries."""
+    return _flat(values)
+
+
 def _from_numpy(values: Array, argument: str) -> pa.Array | Array:
     if values.ndim != 1:
         raise InvalidType(f"{argument} must have one dimension, not {values.ndim}")

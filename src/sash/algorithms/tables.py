@@ -59,7 +59,9 @@ def radix_pass(values: Index, order: Index, count: int, shift: int, counts: Inde
 # Slices.
 
 
-def cells(ticks: Index, keys: Index, begin: int, end: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, places: Index) -> int:
+def cells(
+    ticks: Index, keys: Index, begin: int, end: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, places: Index
+) -> int:
     """``places[i]`` becomes ``key * edge_count + j``, where ``edges[j]`` is the last edge at or before the row.
 
     ``lookup`` holds, for every ``2**shift`` ticks from ``base`` on, the edge to start looking at. The slice of the row before is tried
@@ -123,16 +125,42 @@ def extent(ticks: Index, places: Index, begin: int, end: int, first: Index, last
     return end
 
 
+def group_slices(
+    keys: Index, cells: Index, first: Index, last: Index, count: int, gap: int, settled: int, offsets: Index
+) -> int:  # fmt: skip
+    """Slices that belong together, sorted by key and first row: one key, one cell, no gap (which does not matter in a settled cell).
+
+    ``offsets`` gets where each group starts, and the end; the number of groups is returned.
+    """
+    groups, reach = 0, 0
+    for j in range(count):
+        together = j > 0 and keys[j] == keys[j - 1] and cells[j] == cells[j - 1]
+        if together and (cells[j] == settled or first[j] - reach <= gap):
+            reach = max(reach, last[j])
+        else:
+            offsets[groups] = j
+            groups += 1
+            reach = last[j]
+    offsets[groups] = count
+    return groups
+
+
 # Bounds: ranges over the slices of each key; slices lie key by key, ``offsets`` says from where to where.
 
 
-def periodic_count(offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int, counts: Index) -> int:
-    """How many windows the keys ``begin`` to ``end - 1`` have; with ``gaps`` the empty ones between two rows count too."""
+def periodic_count(
+    offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int, lowest: int, highest: int,
+    counts: Index,
+) -> int:  # fmt: skip
+    """How many windows the keys ``begin`` to ``end - 1`` have; with ``gaps`` the empty ones between two rows count too.
+
+    Only windows with numbers from ``lowest`` to ``highest`` are asked for.
+    """
     for key in range(begin, end):
         total, following = 0, 0
         for j in range(offsets[key], offsets[key + 1]):
-            first = (starts[j] - offset - size) // every + 1
-            last = (starts[j] - offset) // every
+            first = max((starts[j] - offset - size) // every + 1, lowest)
+            last = min((starts[j] - offset) // every, highest)
             if j > offsets[key]:
                 first = following if gaps else max(first, following)
             if last >= first:
@@ -145,7 +173,7 @@ def periodic_count(offsets: Index, starts: Index, begin: int, end: int, size: in
 
 
 def periodic_fill(
-    offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int,
+    offsets: Index, starts: Index, begin: int, end: int, size: int, every: int, offset: int, gaps: int, lowest: int, highest: int,
     places: Index, lo: Index, hi: Index, window: Index, keys: Index,
 ) -> int:  # fmt: skip
     """The windows that :func:`periodic_count` counted, from ``places[key]`` on: their slices, start and key."""
@@ -154,8 +182,8 @@ def periodic_fill(
         low, high = offsets[key], offsets[key]
         stop = offsets[key + 1]
         for j in range(offsets[key], stop):
-            first = (starts[j] - offset - size) // every + 1
-            last = (starts[j] - offset) // every
+            first = max((starts[j] - offset - size) // every + 1, lowest)
+            last = min((starts[j] - offset) // every, highest)
             if j > offsets[key]:
                 first = following if gaps else max(first, following)
             for k in range(first, last + 1):
@@ -174,7 +202,9 @@ def periodic_fill(
     return end
 
 
-def listed_count(offsets: Index, starts: Index, begin: int, end: int, opens: Index, closes: Index, count: int, gaps: int, counts: Index) -> int:
+def listed_count(
+    offsets: Index, starts: Index, begin: int, end: int, opens: Index, closes: Index, count: int, gaps: int, counts: Index
+) -> int:
     """How many of the ``count`` listed windows each key has; their starts and ends both only advance."""
     for key in range(begin, end):
         total = 0
@@ -222,6 +252,19 @@ def listed_fill(
             elif gaps and place > places[key]:
                 pending += 1
     return end
+
+
+def look_at_ranges(lo: Index, hi: Index, count: int, found: Index) -> int:
+    """Whether both ends only advance, how long the longest range is, and how many are empty."""
+    advances, longest, empty = 1, 1, 0
+    for j in range(count):
+        length = hi[j] - lo[j]
+        longest = max(longest, length)
+        empty += 1 if length <= 0 else 0
+        if j > 0 and (lo[j] < lo[j - 1] or hi[j] < hi[j - 1]):
+            advances = 0
+    found[0], found[1], found[2] = advances, longest, empty
+    return count
 
 
 def trailing(ticks: Index, offsets: Index, begin: int, end: int, size: int, with_start: int, with_end: int, lo: Index, hi: Index) -> int:

@@ -93,7 +93,7 @@ def to_table(data: Any) -> pa.Table:
     if isinstance(data, dict):
         return pa.table(data)
     raise InvalidType(
-        f"data must speak Arrow (a pyarrow Table, a pandas or polars frame, a DuckDB relation), not {type(data).__module__}.{type(data).__name__}"
+        f"data must speak Arrow (a pyarrow Table, a pandas or polars frame, a DuckDB relation), not {type(data).__qualname__}"
     )
 
 

@@ -159,7 +159,7 @@ def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
 
 def _arithmetic(compute: Callable[[Datum, Datum], Datum]) -> Callable[[_Evaluation, Any], Datum]:
     def rule(evaluation: _Evaluation, node: exp.Expression) -> Datum:
-        a, b = evaluation.of(node.this), evaluation.of(node.expression)  # type: ignore[attr-defined]
+        a, b = evaluation.of(node.this), evaluation.of(node.expression)
         if pa.types.is_string(a.type):
             a = a.cast(pa.float64())
         if pa.types.is_string(b.type):
@@ -199,7 +199,11 @@ def _decimal_division(a: Datum, b: Datum) -> Datum:
         precision = 38
     context = Context(prec=60, rounding=ROUND_HALF_UP)
     unit = Decimal(1).scaleb(-scale)
-    count = max(1 if isinstance(v, pa.Scalar) else len(v) for v in (a, b)) if not all(len(v) == 0 for v in (a, b) if not isinstance(v, pa.Scalar)) else 0
+    count = (
+        max(1 if isinstance(v, pa.Scalar) else len(v) for v in (a, b))
+        if not all(len(v) == 0 for v in (a, b) if not isinstance(v, pa.Scalar))
+        else 0
+    )
     left, right = ([v.as_py()] * count if isinstance(v, pa.Scalar) else v.to_pylist() for v in (a, b))
     quotients = [
         None if x is None or y is None else context.divide(x, y).quantize(unit, context=context) for x, y in zip(left, right, strict=True)

@@ -47,7 +47,7 @@ class Expression:
 
     def spark_sql(self) -> str:
         """The same as Spark SQL."""
-        return self.tree.sql(dialect="spark")
+        return str(self.tree.sql(dialect="spark"))
 
 
 def _flat(values: Any) -> pa.Array:
@@ -66,7 +66,7 @@ def _known(name: str, schema: pa.Schema) -> str:
         return name
     folded = [n for n in schema.names if n.lower() == name.lower()]  # Spark does not tell cases apart
     if len(folded) == 1:
-        return folded[0]
+        return str(folded[0])
     raise unknown("column", name, schema.names)
 
 

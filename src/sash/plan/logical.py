@@ -167,7 +167,9 @@ def _calls(aggs: Any) -> list[Call]:
         aggregate = call.aggregate
         wanted = aggregate.inputs if isinstance(aggregate, UserAggregate) else aggregate.arity
         if wanted and not call.inputs:
-            raise InvalidArgument(f"aggs: {aggregate.label} needs {'a column' if wanted == 1 else f'{wanted} columns'}, e.g. {aggregate.label}(\"x\")")
+            raise InvalidArgument(
+                f'aggs: {aggregate.label} needs {"a column" if wanted == 1 else f"{wanted} columns"}, e.g. {aggregate.label}("x")'
+            )
     return calls
 
 

@@ -11,16 +11,18 @@ import pyarrow as pa
 
 from sash import threads
 from sash.algorithms import tables
-from sash.columns import from_anything
+from sash.algorithms.memory import pooled
+from sash.columns import arrow_column
 from sash.errors import InvalidArgument
 from sash.expressions import parse
 from sash.plan.logical import Plan
 from sash.slicing import order
 from sash.slicing.keys import Keys, encode
 from sash.slicing.partials import FieldPartials, Partials, partials_of
+from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
-from sash.slicing.shapes import changes, handler
-from sash.slicing.view import Bounds, SortedRows, View
+from sash.slicing.shapes import handler
+from sash.slicing.view import SortedRows, View
 from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
@@ -44,19 +46,15 @@ def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
     stream = read(plan, table)
     view, partials = sliced(plan, stream)
     bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
-    columns = [answers(p, bounds) for p in partials]
+    asked = [look_at(b.lo, b.hi) for b in bounds]
+    columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
     return result_table(plan, stream.keys, bounds, columns)
-
-
-def answers(partials: Partials, bounds: list[Bounds]) -> pa.ChunkedArray:
-    """One aggregate over the windows of all queries."""
-    return pa.chunked_array([partials.results(b.lo, b.hi) for b in bounds])
 
 
 def read(plan: Plan, table: pa.Table) -> Stream:
     """The rows that have a time."""
     table = table.select(list(plan.reads))
-    time = from_anything(table.column(plan.time))
+    time = arrow_column(table.column(plan.time))
     if time.null_count:
         known = time.is_valid()
         table, time = table.filter(known), time.filter(known)
@@ -138,7 +136,7 @@ def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int)
     shift = max(0, (span // (4 * len(edges))).bit_length() - 1)
     buckets = first + (np.arange((span >> shift) + 1, dtype=np.int64) << shift)
     lookup = np.maximum(np.searchsorted(edges, buckets, side="right") - 1, 0).astype(np.int64)
-    places = np.empty(len(ticks), np.int64)
+    places = pooled(len(ticks), "int64")
     kernel = tables.plain(tables.cells)
 
     def work(begin: int, end: int) -> None:
@@ -154,26 +152,37 @@ def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int)
 def gathered(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
     """Slices of sorted rows."""
     table, rows = in_order(plan, stream)
-    cut = np.zeros(rows.count, bool)
-    cut[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
+    view = cut(plan, rows)
+    return view, gather(plan, table, view.row_offsets)
+
+
+def cut(plan: Plan, rows: SortedRows) -> View:
+    """Slices of sorted rows: a new one starts wherever any query asks for it."""
+    starts = np.zeros(rows.count, bool)
+    starts[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
     for query in plan.queries:
         asked = handler(query.shape).cuts(query.shape, rows)
         if asked is not None:
-            cut |= asked
-    row_offsets = np.append(np.flatnonzero(cut), rows.count).astype(np.int64)
+            starts |= asked
+    row_offsets = np.append(np.flatnonzero(starts), rows.count).astype(np.int64)
+    first, last = rows.ticks[row_offsets[:-1]], rows.ticks[row_offsets[1:] - 1]
+    key_offsets = np.searchsorted(row_offsets[:-1], rows.key_offsets).astype(np.int64)
+    return View(key_offsets, first, first, last, row_offsets, rows)
+
+
+def gather(plan: Plan, table: pa.Table, row_offsets: Array) -> list[Partials]:
+    """Each aggregate's partials over slices of sorted rows."""
     partials = [partials_of(c, table) for c in plan.columns]
     for p in partials:
         p.gather(row_offsets)
-    first, last = rows.ticks[row_offsets[:-1]], rows.ticks[row_offsets[1:] - 1]
-    key_offsets = np.searchsorted(row_offsets[:-1], rows.key_offsets).astype(np.int64)
-    return View(key_offsets, first, first, last, row_offsets, rows), partials
+    return partials
 
 
 def in_order(plan: Plan, stream: Stream) -> tuple[pa.Table, SortedRows]:
     """The rows by key, then time, then ``order_by``, then arrival."""
     table, ticks, codes = stream.table, stream.ticks, stream.keys.codes
     if len(ticks):
-        ties = [from_anything(table.column(name)) for name in plan.order_by]
+        ties = [arrow_column(table.column(name)) for name in plan.order_by]
         places = order.sorted_order(codes, stream.keys.count, ticks, ties)
         if places is not None:
             ticks, codes = ticks[places], codes[places]
@@ -191,6 +200,3 @@ def what_windows_read(plan: Plan, table: pa.Table) -> dict[str, Any]:
             is_condition = pa.types.is_boolean(values.type)
             found[text] = values.fill_null(False).to_numpy(zero_copy_only=False) if is_condition else values.to_pylist()
     return found
-
-
-__all__ = ["aggregate_table", "changes"]

@@ -30,7 +30,7 @@ class Fields:
 
 def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | None]:
     """The inputs' values, and which rows the aggregate takes in (None: all)."""
-    values = [columns.plain(columns.from_anything(e.evaluate(table))) for e in column.inputs]
+    values = [_plain(e.evaluate(table)) for e in column.inputs]
     kept = column.call.aggregate.kept_inputs
     held: Array | None = None
     if column.condition is not None:
@@ -40,6 +40,10 @@ def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | 
             known = v.is_valid().to_numpy(zero_copy_only=False)
             held = known if held is None else held & known
     return values, held
+
+
+def _plain(values: pa.Array) -> pa.Array:
+    return columns.plain(columns.arrow_column(values))
 
 
 def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> Fields:
@@ -53,7 +57,9 @@ def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> F
         crossed = [columns.crossed(v, aggregate.reads) for v in values]
         nullable = tuple(always_masked or v.null_count > 0 for v in values)
         own = isinstance(aggregate, UserAggregate)
-        form = form_of(aggregate, *[v.type for v in values], nullable=() if own else nullable, rows=None if always_masked else table.num_rows)
+        form = form_of(
+            aggregate, *[v.type for v in values], nullable=() if own else nullable, rows=None if always_masked else table.num_rows
+        )
         parts = [part for c in crossed for part in c.parts]
         ranked = crossed[0].ranked
         kept_bitmaps = [_all_or(values[k], table.num_rows) for k in form.kept]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.columns import from_anything
+from sash.columns import arrow_column
 
 Array = npt.NDArray[Any]
 
@@ -31,11 +31,72 @@ class Keys:
         return [v.take(pa.array(numbers)) for v in self.values]
 
 
+class KeyIndex:
+    """Numbers for keys that come batch by batch and keep their number."""
+
+    def __init__(self, schema: pa.Schema, by: tuple[str, ...]) -> None:
+        self.by = by
+        self.values: list[pa.Array] = [pa.array([], plain_type(schema.field(name).type)) for name in by]
+        self.count = 0 if by else 1
+        self._numbers: dict[tuple[Any, ...], int] = {}
+
+    def encode(self, table: pa.Table) -> Array:
+        """Each row's key number; new keys get new ones."""
+        if not self.by:
+            return np.zeros(table.num_rows, np.int64)
+        keys = encode(table, self.by)
+        if len(self.by) == 1:
+            known = pc.index_in(keys.values[0], value_set=self.values[0]).to_numpy(zero_copy_only=False)
+            used = np.zeros(keys.count, bool)
+            used[keys.codes] = True
+            fresh = np.isnan(known) & used if known.dtype.kind == "f" else np.zeros(keys.count, bool)
+            numbers = np.where(np.isnan(known), 0, known).astype(np.int64) if known.dtype.kind == "f" else known.astype(np.int64)
+            numbers[fresh] = self.count + np.arange(int(fresh.sum()))
+            self._append([keys.values[0].filter(pa.array(fresh))], int(fresh.sum()))
+            return numbers[keys.codes]
+        numbers = np.empty(keys.count, np.int64)
+        fresh_places: list[int] = []
+        for k, key in enumerate(zip(*[_hashable(v) for v in keys.values], strict=True)):
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = self.count + len(fresh_places)
+                fresh_places.append(k)
+            numbers[k] = number
+        self._append([v.take(pa.array(fresh_places, pa.int64())) for v in keys.values], len(fresh_places))
+        return numbers[keys.codes]
+
+    def _append(self, columns: list[pa.Array], count: int) -> None:
+        if count:
+            self.values = [pa.concat_arrays([old, new.cast(old.type)]) for old, new in zip(self.values, columns, strict=True)]
+            self.count += count
+
+    def take(self, numbers: Array) -> list[pa.Array]:
+        """The key columns of these key numbers."""
+        return [v.take(pa.array(numbers)) for v in self.values]
+
+    def restore(self, columns: list[pa.Array]) -> None:
+        """Take over the keys of a snapshot."""
+        self.values = columns
+        if columns:
+            self.count = len(columns[0])
+        if len(columns) > 1:
+            self._numbers = {key: k for k, key in enumerate(zip(*[_hashable(v) for v in columns], strict=True))}
+
+
+def plain_type(t: pa.DataType) -> pa.DataType:
+    """A type without its dictionary."""
+    return t.value_type if pa.types.is_dictionary(t) else t
+
+
+def _hashable(column: pa.Array) -> list[Any]:
+    return ["nan" if isinstance(v, float) and v != v else v for v in column.to_pylist()]
+
+
 def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
     """Number the keys of a table's rows."""
     if not by:
         return Keys(np.zeros(table.num_rows, np.int64), 1, ())
-    columns = [normal(from_anything(table.column(name))) for name in by]
+    columns = [normal(arrow_column(table.column(name))) for name in by]
     if len(columns) == 1:
         codes, values = _one(columns[0])
         return Keys(codes, len(values), (values,))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from sash import columns, threads
 from sash.algebra import Objects, plain_objects, struct_of
 from sash.algorithms import reduce, tables
+from sash.algorithms.memory import pooled
 from sash.algorithms.rolling import Output
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import compiled
@@ -19,7 +20,7 @@ from sash.kernels.generate import generate, vector_reason, vector_width
 from sash.plan.logical import Column, output_type
 from sash.slicing import ranges
 from sash.slicing.inputs import Fields, evaluated, fields
-from sash.types import dtype
+from sash.slicing.ranges import Ranges
 
 Array = npt.NDArray[Any]
 
@@ -48,21 +49,23 @@ class Partials(ABC):
         """Make slices of neighbouring rows: slice ``j`` has the rows ``offsets[j]`` to ``offsets[j + 1] - 1``."""
 
     @abstractmethod
-    def results(self, lo: Array, hi: Array) -> pa.Array:
+    def results(self, asked: Ranges) -> pa.Array:
         """The result of every range of slices; ranges may be empty."""
 
-    def row_results(self, lo: Array, hi: Array) -> pa.Array:
+    def row_results(self, asked: Ranges) -> pa.Array:
         """The result of every range of rows."""
         self.gather(np.arange(self.row_count + 1, dtype=np.int64))
-        return self.results(lo, hi)
+        return self.results(asked)
 
     row_count: int
 
 
-def _answered(partials: Partials, lo: Array, hi: Array, counts: Array | None) -> Array:
-    """Which ranges hold a row that the aggregate takes in; counts are its rows up to each slice."""
-    answered: Array = hi > lo if counts is None else counts[hi] > counts[lo]
-    return answered
+def _answered(asked: Ranges, counts: Array | None) -> Array | None:
+    """Which ranges hold a row that the aggregate takes in (None: all); ``counts`` are its rows up to each slice."""
+    if counts is not None:
+        answered: Array = counts[asked.hi] > counts[asked.lo]
+        return answered
+    return asked.hi > asked.lo if asked.empty else None
 
 
 class FieldPartials(Partials):
@@ -87,7 +90,7 @@ class FieldPartials(Partials):
         function = reduce.segments_in_lanes if vector else reduce.segments
         module = generate(function, form, masked=self.inputs.masked, lanes=vector_width(form) if vector else 0)
         kernel = compiled(module)
-        self.states = [np.empty(count, dtype(m)) for m in module.state]
+        self.states = [pooled(count, m) for m in module.state]
 
         def work(begin: int, end: int) -> None:
             kernel(*self.inputs.rows, offsets, begin, end, *self.states)
@@ -106,7 +109,7 @@ class FieldPartials(Partials):
         copies: list[list[Array]] = []
 
         def fresh() -> list[Array]:
-            states = [np.empty(place_count, dtype(m)) for m in module.state]
+            states = [pooled(place_count, m) for m in module.state]
             clear(*states, 0, place_count)
             copies.append(states)
             return states
@@ -122,38 +125,33 @@ class FieldPartials(Partials):
             counts = counts if kept is None else counts[kept]
             self.counts = np.concatenate([[0], np.cumsum(counts)])
 
-    def results(self, lo: Array, hi: Array) -> pa.Array:
-        return self._answer(self.states, len(self.states[0]), lo, hi, self.counts, partials=True)
+    def results(self, asked: Ranges) -> pa.Array:
+        return self._answer(self.states, len(self.states[0]), asked, self.counts, partials=True)
 
-    def row_results(self, lo: Array, hi: Array) -> pa.Array:
+    def row_results(self, asked: Ranges) -> pa.Array:
         counts = None if self.held is None else np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])
-        return self._answer(self.inputs.rows, self.row_count, lo, hi, counts, partials=False)
+        return self._answer(self.inputs.rows, self.row_count, asked, counts, partials=False)
 
-    def _answer(self, source: list[Array], count: int, lo: Array, hi: Array, counts: Array | None, *, partials: bool) -> pa.Array:
-        form = self.inputs.form
-        answered = _answered(self, lo, hi, counts)
-        full = hi > lo
-        masked = True if partials else self.inputs.masked
-        if full.all():
-            output = ranges.of_fields(form, source, count, lo, hi, partials=partials, masked=masked)
-        else:
-            output = ranges.of_fields(form, source, count, lo[full], hi[full], partials=partials, masked=masked)
-            output = _spread(output, full)
-        return self._lowered(output, answered)
+    def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
+        full, places = asked.without_empty()
+        output = ranges.of_fields(self.inputs.form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
+        return self._lowered(output if places is None else _spread(output, places), _answered(asked, counts))
 
-    def _lowered(self, output: Output, answered: Array) -> pa.Array:
+    def _lowered(self, output: Output, answered: Array | None) -> pa.Array:
         aggregate = self.column.call.aggregate
         logical = output_type(self.column)
-        known: Array | None = None
+        known = answered
         if aggregate.counts_rows:
-            for values in output.values:
-                values[~answered] = 0
+            known = None
+            if answered is not None:
+                for values in output.values:
+                    values[~answered] = 0
         elif output.defined is not None:
-            known = output.defined.astype(bool) & answered
-        elif not answered.all():
-            known = answered
+            known = output.defined.astype(bool) if answered is None else output.defined.astype(bool) & answered
         machines = self.inputs.form.outputs
-        raw = [columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)]
+        raw = [
+            columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)
+        ]
         if self.inputs.ranked is not None and aggregate.name != "count":
             taken = [columns.restored(self.inputs.ranked.take(r), _member(logical, k)) for k, r in enumerate(raw)]
             return taken[0] if not pa.types.is_struct(logical) else struct_of(taken, logical)
@@ -206,14 +204,15 @@ class ObjectPartials(Partials):
             columns_ = [c.take(pa.array(kept)) for c in columns_]
         return bulk_lift(self.column, self.definition, columns_, last - first if kept is None else len(kept))
 
-    def results(self, lo: Array, hi: Array) -> pa.Array:
-        full = hi > lo
-        given = ranges.of_objects(self.definition, self.states, lo[full], hi[full])
+    def results(self, asked: Ranges) -> pa.Array:
+        full, places = asked.without_empty()
+        given = ranges.of_objects(self.definition, self.states, full)
         empty = self.definition.lower(self.definition.identity()) if self.column.call.aggregate.counts_rows else None
-        results: list[Any] = [empty] * len(lo)
-        answered = _answered(self, lo, hi, self.counts)
-        for place, result in zip(np.flatnonzero(full).tolist(), given, strict=True):
-            results[place] = result if answered[place] else empty
+        results: list[Any] = [empty] * len(asked)
+        answered = _answered(asked, self.counts)
+        at = range(len(asked)) if places is None else np.flatnonzero(places).tolist()
+        for place, result in zip(at, given, strict=True):
+            results[place] = result if answered is None or answered[place] else empty
         return object_array(results, output_type(self.column))
 
 
@@ -237,7 +236,9 @@ def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count
         numbers = one.cast(pa.float64()) if aggregate.reads == "double" else one
         plain = pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)
         return _runs.from_rows(numbers.to_numpy(zero_copy_only=False) if plain else np.array(numbers.to_pylist(), object))
-    rows = values[0].to_pylist() if len(values) == 1 else list(zip(*[v.to_pylist() for v in values], strict=True)) if values else [()] * count
+    rows = (
+        values[0].to_pylist() if len(values) == 1 else list(zip(*[v.to_pylist() for v in values], strict=True)) if values else [()] * count
+    )
     states = [definition.lift(row) for row in rows]
     while len(states) > 1:  # pairs of neighbours, so that no partial is copied more often than its share
         pairs = [definition.combine(a, b) for a, b in zip(states[::2], states[1::2], strict=False)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form, Objects
-from sash.algorithms import blocks, flat_fat
+from sash.algorithms import blocks, flat_fat, tables
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
 from sash.kernels.compiler import compiled
@@ -19,18 +20,41 @@ from sash.types import dtype
 Array = npt.NDArray[Any]
 
 
-def only_advance(lo: Array, hi: Array) -> bool:
-    """Whether both ends of the ranges only advance."""
-    return bool(np.all(lo[1:] >= lo[:-1]) and np.all(hi[1:] >= hi[:-1]))
+@dataclass(frozen=True)
+class Ranges:
+    """Ranges ``[lo, hi)``, and what algorithms ask about them."""
+
+    lo: Array
+    hi: Array
+    only_advance: bool
+    longest: int
+    empty: int
+
+    def __len__(self) -> int:
+        return len(self.lo)
+
+    def without_empty(self) -> tuple[Ranges, Array | None]:
+        """Those that hold something, and which of all they are (None: all)."""
+        if not self.empty:
+            return self, None
+        full = self.hi > self.lo
+        return look_at(self.lo[full], self.hi[full]), full
 
 
-def of_fields(form: Form, source: list[Array], count: int, lo: Array, hi: Array, *, partials: bool, masked: bool) -> Output:
+def look_at(lo: Array, hi: Array) -> Ranges:
+    """Ranges with their facts, found in one pass."""
+    found = np.empty(3, np.int64)
+    tables.plain(tables.look_at_ranges)(lo, hi, len(lo), found)
+    return Ranges(lo, hi, bool(found[0]), int(found[1]), int(found[2]))
+
+
+def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
     """The results of ranges that are not empty, over ``count`` rows or partials."""
-    if only_advance(lo, hi):
+    lo, hi, longest = asked.lo, asked.hi, asked.longest
+    if asked.only_advance:
         module = generate(blocks.ranges, form, masked=masked, partials=partials)
         kernel = compiled(module)
         output = make_output(form, module, len(lo))
-        longest = int((hi - lo).max(initial=1))
 
         def work(begin: int, end: int) -> None:
             scratch = [np.empty(longest, dtype(m)) for m in module.state]
@@ -50,10 +74,10 @@ def of_fields(form: Form, source: list[Array], count: int, lo: Array, hi: Array,
     return check(output, form)
 
 
-def of_objects(definition: Objects, states: list[Any], lo: Array, hi: Array) -> list[Any]:
+def of_objects(definition: Objects, states: list[Any], asked: Ranges) -> list[Any]:
     """The results of ranges over partials that are Python objects."""
-    results: list[Any] = [None] * len(lo)
-    lows, highs = lo.tolist(), hi.tolist()
+    results: list[Any] = [None] * len(asked)
+    lows, highs = asked.lo.tolist(), asked.hi.tolist()
 
     def lift(X: list[Any], i: int) -> Any:
         return X[i]
@@ -61,10 +85,9 @@ def of_objects(definition: Objects, states: list[Any], lo: Array, hi: Array) -> 
     def emit(R: list[Any], i: int, s: Any) -> None:
         R[i] = definition.lower(s)
 
-    if only_advance(lo, hi):
+    if asked.only_advance:
         words = {**objects.words(definition.combine, definition.identity), "lift": lift, "emit": emit}
-        longest = int((hi - lo).max(initial=1))
-        objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * longest, results)
+        objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * asked.longest, results)
         return results
     for j, (first, last) in enumerate(zip(lows, highs, strict=True)):
         s = states[first]

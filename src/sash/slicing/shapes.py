@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algorithms import tables
+from sash.algorithms.memory import pooled
 from sash.slicing.view import Bounds, SortedRows, View, no_bounds
+from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import (
     ContextAwareWindow,
     ContextFreeWindow,
@@ -39,8 +41,16 @@ class Handler(ABC, Generic[S]):
         """Which rows must start a slice, besides each key's first; None for none."""
 
     @abstractmethod
-    def bounds(self, shape: S, view: View, empty: bool) -> Bounds:
-        """The windows of all keys, ordered by key, then time."""
+    def bounds(self, shape: S, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
+        """The windows of all keys, ordered by key, then time; at least those that end after ``after`` and not after ``until``."""
+
+    def due(self, shape: S, bounds: Bounds) -> Array:
+        """The watermark from which on each window cannot change any more: its end, or never if it has none."""
+        return bounds.end if bounds.end_known is None else np.where(bounds.end_known, bounds.end, FAR_AHEAD)
+
+    def closed(self, shape: S, ticks: Array, horizon: int) -> Array:
+        """For each tick whether all windows that hold it had ended by ``horizon``, as far as that shows without the rows."""
+        return np.zeros(len(ticks), bool)
 
 
 class OfPeriodic(Handler[Periodic]):
@@ -49,11 +59,17 @@ class OfPeriodic(Handler[Periodic]):
     def cuts(self, shape: Periodic, rows: SortedRows) -> Array:
         return changes(shape.previous_edges(rows.ticks))
 
-    def bounds(self, shape: Periodic, view: View, empty: bool) -> Bounds:
-        settings = (shape.size, shape.every, shape.offset, int(empty))
+    def bounds(self, shape: Periodic, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
+        lowest = max((after - shape.offset - shape.size) // shape.every + 1, FAR_BACK)
+        highest = min((until - shape.offset - shape.size) // shape.every, FAR_AHEAD)
+        settings = (shape.size, shape.every, shape.offset, int(empty), lowest, highest)
         filled = _counted(view, tables.periodic_count, tables.periodic_fill, settings)
         lo, hi, start, keys = filled
         return Bounds(keys, lo, hi, start, start + shape.size)
+
+    def closed(self, shape: Periodic, ticks: Array, horizon: int) -> Array:
+        last: Array = ticks - (ticks - shape.offset) % shape.every + shape.size <= horizon
+        return last
 
 
 class OfListed(Handler[ContextFreeWindow]):
@@ -62,10 +78,12 @@ class OfListed(Handler[ContextFreeWindow]):
     def cuts(self, shape: ContextFreeWindow, rows: SortedRows) -> Array:
         return changes(shape.previous_edges(rows.ticks))
 
-    def bounds(self, shape: ContextFreeWindow, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: ContextFreeWindow, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
             return no_bounds()
         opens, closes = shape.listed(int(view.first.min()), int(view.last.max()))
+        asked = (closes > after) & (closes <= until)
+        opens, closes = opens[asked], closes[asked]
         if not len(opens):
             return no_bounds()
         order = np.lexsort((closes, opens))
@@ -74,6 +92,16 @@ class OfListed(Handler[ContextFreeWindow]):
             lo, hi, number, keys = _counted(view, tables.listed_count, tables.listed_fill, (opens, closes, len(opens), int(empty)))
             return Bounds(keys, lo, hi, opens[number], closes[number])
         return _nested(view, opens, closes, empty)
+
+    def closed(self, shape: ContextFreeWindow, ticks: Array, horizon: int) -> Array:
+        old = ticks < horizon
+        if not old.any():
+            return old
+        opens, closes = shape.listed(int(ticks[old].min()), int(ticks[old].max()))
+        still = closes > horizon
+        for start, end in zip(opens[still].tolist(), closes[still].tolist(), strict=True):
+            old &= ~((ticks >= start) & (ticks < end))
+        return old
 
 
 class OfGaps(Handler[Gaps]):
@@ -84,7 +112,7 @@ class OfGaps(Handler[Gaps]):
         cut[1:] = np.diff(rows.ticks) > shape.gap
         return cut
 
-    def bounds(self, shape: Gaps, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: Gaps, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
             return no_bounds()
         opens = np.ones(view.count, bool)
@@ -94,31 +122,47 @@ class OfGaps(Handler[Gaps]):
         hi = np.append(lo[1:], view.count)
         return Bounds(view.key_of_slices()[lo], lo, hi, view.first[lo], view.last[hi - 1] + shape.gap)
 
+    def due(self, shape: Gaps, bounds: Bounds) -> Array:
+        after: Array = bounds.end + 1  # a row at the very end still joins
+        return after
+
+    def closed(self, shape: Gaps, ticks: Array, horizon: int) -> Array:
+        late: Array = ticks + shape.gap < horizon
+        return late
+
 
 class OfRanks(Handler[Ranks]):
     """Row windows."""
 
     def cuts(self, shape: Ranks, rows: SortedRows) -> Array:
-        ranks = np.arange(rows.count) - rows.key_starts()
+        ranks = rows.ranks()
         cut: Array = ranks % shape.every == 0
         cut |= (ranks >= shape.size) & ((ranks - shape.size) % shape.every == 0)
         return cut
 
-    def bounds(self, shape: Ranks, view: View, empty: bool) -> Bounds:
-        base = view.row_offsets[view.key_offsets]
-        totals = np.diff(base)
+    def bounds(self, shape: Ranks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
+        gone = np.zeros(view.keys, np.int64) if view.rows is None or view.rows.bases is None else view.rows.bases
+        base = view.row_offsets[view.key_offsets[:-1]] - gone
+        totals = np.diff(view.row_offsets[view.key_offsets]) + gone
+        skipped = -(-gone // shape.every)  # windows whose first rows are gone
         if shape.partial:
-            counts = -(-totals // shape.every)
+            counts = np.maximum(0, -(-totals // shape.every) - skipped)
         else:
-            counts = np.maximum(0, (totals - shape.size) // shape.every + 1)
+            counts = np.maximum(0, (totals - shape.size) // shape.every + 1 - skipped)
         keys = np.repeat(np.arange(view.keys), counts)
-        k = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts)
+        k = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts) + skipped[keys]
         from_rank = k * shape.every
         to_rank = np.minimum(from_rank + shape.size, totals[keys])
         lo = np.searchsorted(view.row_offsets, base[keys] + from_rank)
         hi = np.searchsorted(view.row_offsets, base[keys] + to_rank)
         start, end = _at(view.first, lo), _at(view.last, hi - 1)
         return Bounds(keys, lo, hi, start, end, rows=(from_rank, to_rank))
+
+    def due(self, shape: Ranks, bounds: Bounds) -> Array:
+        if bounds.rows is None:
+            return bounds.end
+        complete = bounds.rows[1] - bounds.rows[0] == shape.size
+        return np.where(complete, bounds.end + 1, FAR_AHEAD)
 
 
 class OfMarks(Handler[Marks]):
@@ -127,7 +171,7 @@ class OfMarks(Handler[Marks]):
     def cuts(self, shape: Marks, rows: SortedRows) -> Array:
         return marked(shape, rows)
 
-    def bounds(self, shape: Marks, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: Marks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
             return no_bounds()
         assert view.rows is not None
@@ -174,7 +218,7 @@ class OfRowsBefore(Handler[RowsBefore]):
         low = np.maximum(high - shape.count, key_starts[at])
         return low, high, shape.offset + (bucket[at] + 1) * shape.every, at
 
-    def bounds(self, shape: RowsBefore, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: RowsBefore, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         assert view.rows is not None
         low, high, edges, at = self._row_ranges(shape, view.rows)
         keys = np.searchsorted(view.rows.key_offsets, at, side="right") - 1
@@ -188,7 +232,7 @@ class OfEverything(Handler[Everything]):
     def cuts(self, shape: Everything, rows: SortedRows) -> None:
         return None
 
-    def bounds(self, shape: Everything, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: Everything, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         keys = np.flatnonzero(np.diff(view.key_offsets) > 0)
         lo, hi = view.key_offsets[keys], view.key_offsets[keys + 1]
         never = np.zeros(len(keys), bool)
@@ -217,7 +261,7 @@ class OfContextAware(Handler[ContextAwareWindow]):
             found.append(paired(edges))
         return found
 
-    def bounds(self, shape: ContextAwareWindow, view: View, empty: bool) -> Bounds:
+    def bounds(self, shape: ContextAwareWindow, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         assert view.rows is not None
         parts: list[tuple[int, int, int, int, int, bool]] = []
         for key, pairs in enumerate(self._windows(shape, view.rows)):
@@ -231,7 +275,9 @@ class OfContextAware(Handler[ContextAwareWindow]):
         if not parts:
             return no_bounds()
         table = np.array([p[:5] for p in parts], np.int64)
-        return Bounds(table[:, 0], table[:, 1].copy(), table[:, 2].copy(), table[:, 3], table[:, 4], end_known=np.array([p[5] for p in parts]))
+        return Bounds(
+            table[:, 0], table[:, 1].copy(), table[:, 2].copy(), table[:, 3], table[:, 4], end_known=np.array([p[5] for p in parts])
+        )
 
 
 def paired(edges: Edges) -> list[tuple[int, int | None]]:
@@ -276,7 +322,7 @@ def _counted(view: View, count: Any, fill: Any, settings: tuple[Any, ...]) -> tu
     counter, filler = tables.plain(count), tables.plain(fill)
     threads.each(lambda a, b: _run(counter, view.key_offsets, view.starts, a, b, *settings, counts), parts)
     places = np.concatenate([[0], np.cumsum(counts)])
-    outputs = tuple(np.empty(int(places[-1]), np.int64) for _ in range(4))
+    outputs = tuple(pooled(int(places[-1]), "int64") for _ in range(4))
     rows_each = int(places[-1]) // max(1, view.keys)
     threads.each(
         lambda a, b: _run(filler, view.key_offsets, view.starts, a, b, *settings, places, *outputs),
@@ -304,4 +350,5 @@ def _nested(view: View, opens: Array, closes: Array, empty: bool) -> Bounds:
         parts.append((np.full(len(full), key), lo[full], hi[full], opens[full], closes[full]))
     if not parts:
         return no_bounds()
-    return Bounds(*[np.concatenate(column) for column in zip(*parts, strict=True)])
+    keys, lo, hi, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return Bounds(keys, lo, hi, start, end)

@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from sash import threads
 from sash.algorithms import tables
-from sash.columns import from_anything
+from sash.algorithms.memory import pooled
+from sash.columns import arrow_column
 from sash.plan.logical import Plan, check_names, output_type
 from sash.slicing import order
 from sash.slicing.batch import checked_ticks, in_order
 from sash.slicing.batch import read as read_stream
 from sash.slicing.partials import partials_of
+from sash.slicing.ranges import look_at
 from sash.slicing.view import SortedRows
 from sash.windows.base import Trailing
 
@@ -28,16 +30,16 @@ def over_table(plan: Plan, table: pa.Table) -> pa.Table:
     names = over_names(plan)
     stream = read_stream(plan, table)
     places = order.sorted_order(
-        stream.keys.codes, stream.keys.count, stream.ticks, [from_anything(stream.table.column(n)) for n in plan.order_by]
+        stream.keys.codes, stream.keys.count, stream.ticks, [arrow_column(stream.table.column(n)) for n in plan.order_by]
     )
     ordered, rows = _sorted(plan, stream, places)
-    spans = [row_ranges(q.shape, rows) for q in plan.queries]
+    spans = [look_at(*row_ranges(q.shape, rows)) for q in plan.queries]
     back = _way_back(table, plan, places)
     columns: dict[str, pa.Array] = {}
     for position, column in enumerate(plan.columns):
         partials = partials_of(column, ordered)
-        for number, (lo, hi) in enumerate(spans):
-            result = partials.row_results(lo, hi)
+        for number, asked in enumerate(spans):
+            result = partials.row_results(asked)
             columns[names[position][number]] = result if back is None else result.take(back)
             if back is not None and column.call.aggregate.counts_rows and back.null_count:
                 columns[names[position][number]] = _no_rows(columns[names[position][number]])
@@ -61,7 +63,7 @@ def over_names(plan: Plan) -> list[list[str]]:
 def row_ranges(shape: Any, rows: SortedRows) -> tuple[Array, Array]:
     """Each row's window as a range of rows."""
     if isinstance(shape, Trailing):
-        lo, hi = np.empty(rows.count, np.int64), np.empty(rows.count, np.int64)
+        lo, hi = pooled(rows.count, "int64"), pooled(rows.count, "int64")
         kernel = tables.plain(tables.trailing)
         keys = len(rows.key_offsets) - 1
 

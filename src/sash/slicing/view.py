@@ -47,10 +47,17 @@ class SortedRows:
     """Key ``k`` has the rows ``key_offsets[k]`` to ``key_offsets[k + 1] - 1``."""
     read: dict[str, list[Any] | Array]
     """The values of the expressions that windows read."""
+    bases: Array | None = None
+    """For each key how many rows came before these."""
 
     @property
     def count(self) -> int:
         return len(self.ticks)
+
+    def ranks(self) -> Array:
+        """Each row's number among those of its key."""
+        numbers: Array = np.arange(self.count) - self.key_starts()
+        return numbers if self.bases is None else numbers + np.repeat(self.bases, np.diff(self.key_offsets))
 
     def key_starts(self) -> Array:
         """For each row the place of its key's first row."""

@@ -84,7 +84,9 @@ class Duration:
             unit = unit.lower().replace("µ", "u")
             unit = _SHORT.get(unit, unit.removesuffix("s"))
             if unit not in _NANOS and unit not in _MONTHS:
-                raise InvalidWindow(f"{argument} {given!r} has the unknown unit {match.group(2)!r}; known: {', '.join((*_NANOS, *_MONTHS))}")
+                raise InvalidWindow(
+                    f"{argument} {given!r} has the unknown unit {match.group(2)!r}; known: {', '.join((*_NANOS, *_MONTHS))}"
+                )
             whole, _, fraction = number.partition(".")
             if unit in _MONTHS:
                 if fraction:

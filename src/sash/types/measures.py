@@ -40,13 +40,19 @@ class Measure:
         per_tick = self.nanos_per_tick
         if per_tick is None:
             if duration.plain is None:
-                raise InvalidWindow(f"{argument} {duration!r} does not fit a measure of type {self.type}; give an integer in the column's own unit")
+                raise InvalidWindow(
+                    f"{argument} {duration!r} does not fit a measure of type {self.type}; give an integer in the column's own unit"
+                )
             amount = duration.plain
         else:
             if duration.plain is not None:
-                raise InvalidWindow(f"{argument} is {duration!r}, and the measure is of type {self.type}; give a duration such as '10 seconds'")
+                raise InvalidWindow(
+                    f"{argument} is {duration!r}, and the measure is of type {self.type}; give a duration such as '10 seconds'"
+                )
             if duration.months:
-                raise InvalidWindow(f"{argument} {duration!r}: months and years have no fixed length; they are for tumbling and sliding windows")
+                raise InvalidWindow(
+                    f"{argument} {duration!r}: months and years have no fixed length; they are for tumbling and sliding windows"
+                )
             amount, rest = divmod(duration.nanos, per_tick)
             if rest:
                 raise InvalidWindow(f"{argument} {duration!r} is finer than the measure's unit ({self.type})")

@@ -1,0 +1,484 @@
+"""``sash.Operator``: general stream slicing in one process, batch by batch.
+
+Rows wait in a buffer until a result is asked for, so that batches of any size cost about the same per row. A query that can be
+answered from partials alone lives in a :class:`~sash.slicing.slice_state.SliceState`, one that needs rows in a
+:class:`~sash.slicing.row_state.RowState`; the decision trees say which.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.algebra import Form
+from sash.columns import arrow_column
+from sash.errors import InvalidArgument, InvalidType, LateRow, unknown
+from sash.plan.logical import Column, Plan, make_plan, make_query
+from sash.plan.options import EMITS, LATES, check_duration_option
+from sash.slicing import decisions
+from sash.slicing.batch import checked_ticks
+from sash.slicing.inputs import fields
+from sash.slicing.keys import KeyIndex
+from sash.slicing.row_state import RowState
+from sash.slicing.slice_state import SliceState
+from sash.slicing.window_manager import State, Step, WindowManager, emitted, emitted_schema
+from sash.types import FAR_AHEAD, FAR_BACK, Duration, is_ranked
+from sash.windows.base import Window
+
+Array = npt.NDArray[Any]
+
+STORES = ("auto", "lazy", "eager")
+MOST_PENDING = 1 << 16
+"""Rows wait for a step, but no more than this many."""
+
+
+@dataclass
+class Stats:
+    """What an operator has seen and holds."""
+
+    rows: int = 0
+    late: int = 0
+    ahead: int = 0
+    without_time: int = 0
+    slices: int = 0
+    splits: int = 0
+    merges: int = 0
+    kept_rows: int = 0
+    bytes: int = 0
+
+
+@dataclass
+class Options:
+    """An operator's settings."""
+
+    ordered: bool = False
+    store: str = "auto"
+    lateness: Duration | None = None
+    emit: str = "final"
+    late: str = "drop"
+    idle: Duration | None = None
+    max_ahead: Duration | None = None
+
+
+@dataclass
+class Asked:
+    """What the operator was made with, before a schema is known."""
+
+    windows: dict[str, Window]
+    aggs: Any
+    by: Any
+    time: Any
+    order_by: Any
+    options: Options = field(default_factory=Options)
+
+
+class Operator:
+    """All windows of all queries over one stream.
+
+    >>> import sash
+    >>> from sash import functions as S, windows as W
+    >>> op = sash.Operator(windows={"ten": W.tumbling(10)}, aggs=[S.sum("v").alias("total")], time="t")
+    >>> op.add([{"t": 1, "v": 5}, {"t": 12, "v": 1}])
+    >>> op.add([{"t": 3, "v": 2}])
+    >>> op.advance(10).to_pylist()
+    [{'query': 'ten', 'window': {'start': 0, 'end': 10}, 'total': 7}]
+    >>> op.close().to_pylist()
+    [{'query': 'ten', 'window': {'start': 10, 'end': 20}, 'total': 1}]
+    """
+
+    def __init__(
+        self,
+        windows: Any,
+        aggs: Any,
+        by: Any = None,
+        time: Any = None,
+        order_by: Any = None,
+        ordered: bool = False,
+        store: str = "auto",
+        lateness: Any = None,
+        emit: str = "final",
+        late: str = "drop",
+        idle: Any = None,
+        max_ahead: Any = None,
+    ) -> None:
+        given = dict(windows) if isinstance(windows, dict) else {"window": windows}
+        if emit not in EMITS:
+            raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
+        if late not in LATES:
+            raise InvalidArgument(f"late must be one of {', '.join(LATES)}; not {late!r}")
+        if store not in STORES:
+            raise InvalidArgument(f"store must be one of {', '.join(STORES)}; not {store!r}")
+        if not isinstance(ordered, bool):
+            raise InvalidArgument(f"ordered must be True or False, not {ordered!r}")
+        options = Options(
+            ordered, store, check_duration_option("lateness", lateness), emit, late,
+            check_duration_option("idle", idle), check_duration_option("max_ahead", max_ahead),
+        )  # fmt: skip
+        self._asked = Asked(given, aggs, by, time, order_by, options)
+        self._plan: Plan | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_dicts: list[dict[str, Any]] = []
+        self._pending_rows = 0
+        self._dict_types: dict[str, tuple[type, ...]] | None = None
+        self._watermark = FAR_BACK
+        self._newest = FAR_BACK
+        self._dirty = FAR_AHEAD
+        self._states: list[State] = []
+        self._since: dict[str, int] = {}
+        self._manager = WindowManager(emit)
+        self._late: list[pa.Table] = []
+        self._stats = Stats()
+        self._next_id = 0
+        self._last_seen = np.empty(0, np.int64)
+        self._is_closed = False
+
+    # Rows in.
+
+    def add(self, batch: Any) -> pa.Table | None:
+        """Take rows in: anything that speaks Arrow, or a list of dictionaries. In a declared in-order stream the results come back."""
+        if self._is_closed:
+            raise InvalidArgument("the operator is closed; make a new one")
+        if isinstance(batch, list) and self._dict_types is not None and not self._asked.options.ordered:
+            types = self._dict_types
+            for row in batch:
+                if row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
+                    break
+            else:
+                self._pending_dicts += batch
+                self._pending_rows += len(batch)
+                if self._pending_rows >= MOST_PENDING:
+                    self._flush()
+                return None
+        table = self._table(batch)
+        if self._plan is None:
+            self._start(table.schema)
+        assert self._plan is not None
+        self._check_schema(table.schema)
+        if self._asked.options.ordered:
+            return self._add_in_order(table)
+        if table.num_rows:
+            checked_ticks(self._plan.measure.column(arrow_column(table.column(self._plan.time)).drop_null()), self._plan.time)
+            self._settle_dicts()
+            self._pending.append(table)
+            self._pending_rows += table.num_rows
+            if self._pending_rows >= MOST_PENDING:
+                self._flush()
+        return None
+
+    def _table(self, batch: Any) -> pa.Table:
+        if isinstance(batch, pa.Table):
+            return batch
+        if isinstance(batch, pa.RecordBatch):
+            return pa.Table.from_batches([batch])
+        if isinstance(batch, dict):
+            batch = [batch]
+        if isinstance(batch, list):
+            if not all(isinstance(row, dict) for row in batch):
+                raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
+            schema = self._plan.schema if self._plan is not None else None
+            if schema is not None and batch:
+                strange = {n for row in batch for n in row} - set(schema.names)
+                if strange:
+                    raise InvalidArgument(f"the batch has the column {sorted(strange)[0]!r}, which the first one had not")
+            try:
+                return pa.Table.from_pylist(batch, schema=schema)
+            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+                raise InvalidType(f"the rows do not fit the stream's columns: {error}") from error
+        if type(batch).__module__.partition(".")[0] == "pandas":
+            return pa.Table.from_pandas(batch, preserve_index=False)
+        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
+            return pa.table(batch)
+        raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(batch).__qualname__}")
+
+    def _settle_dicts(self) -> None:
+        if self._pending_dicts:
+            assert self._plan is not None
+            self._pending.append(pa.Table.from_pylist(self._pending_dicts, schema=self._plan.schema))
+            self._pending_dicts = []
+
+    def _start(self, schema: pa.Schema) -> None:
+        asked, options = self._asked, self._asked.options
+        plan = make_plan(schema, asked.windows, asked.aggs, asked.by, asked.time, asked.order_by)
+        plan = replace(plan, named=True)
+        emitted_schema(plan, options.emit)
+        self._lateness = 0 if options.lateness is None else plan.measure.ticks(options.lateness, "lateness")
+        self._idle = None if options.idle is None else plan.measure.ticks(options.idle, "idle")
+        self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
+        self._keys = KeyIndex(schema, plan.by)
+        self._plan = plan
+        for keeps in (False, True):
+            queries = tuple(q for q in plan.queries if self.decision(q.window).yes == keeps)
+            if queries:
+                self._states.append(self._state(keeps, plan.with_queries(queries)))
+        self._dict_types = _python_types(schema)
+
+    def _state(self, keeps: bool, plan: Plan, since: int = FAR_BACK) -> State:
+        return RowState(plan, since) if keeps else SliceState(plan, since)
+
+    def _ahead_of(self, plan: Plan, limit: Duration) -> int:
+        if plan.measure.nanos_per_tick is None:
+            raise InvalidArgument(f"max_ahead compares with the clock; the time column is of type {plan.measure.type}")
+        return plan.measure.ticks(limit, "max_ahead")
+
+    def decision(self, window: Window) -> decisions.Answer:
+        """Whether a window's rows must be kept (figure 4)."""
+        assert self._plan is not None
+        answer = decisions.keeps_rows(self._asked.options.ordered, window, [self._form(c) for c in self._plan.columns])
+        if not answer.yes and window.context != "context free" and not window.is_session:
+            return decisions.Answer(True, "rows decide where windows start; their slices are cut from rows here")
+        return answer
+
+    def _form(self, column: Column) -> Form | None:
+        if column.call.aggregate.kind != "fields" or any(is_ranked(t) for t in column.types):
+            return None
+        assert self._plan is not None
+        return fields(column, self._plan.schema.empty_table(), always_masked=True).form
+
+    def _check_schema(self, schema: pa.Schema) -> None:
+        assert self._plan is not None
+        wanted = self._plan.schema
+        if schema.equals(wanted):
+            return
+        for name in wanted.names:
+            if name not in schema.names:
+                raise unknown("column: the batch lacks", name, schema.names)
+            if schema.field(name).type != wanted.field(name).type:
+                raise InvalidType(
+                    f"column {name!r} has the type {schema.field(name).type}; in the first batch it was {wanted.field(name).type}"
+                )
+        strange = [n for n in schema.names if n not in wanted.names]
+        if strange:
+            raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not")
+
+    def _add_in_order(self, table: pa.Table) -> pa.Table:
+        assert self._plan is not None
+        time = arrow_column(table.column(self._plan.time))
+        ticks = checked_ticks(self._plan.measure.column(time.drop_null()), self._plan.time)
+        steps = np.diff(ticks, prepend=self._newest)
+        if np.any(steps < 0):
+            at = int(np.argmax(steps < 0))
+            before = self._newest if at == 0 else int(ticks[at - 1])
+            raise LateRow(f"row {at} of the batch has the time {ticks[at]}, after {before}; the stream was declared to be in order")
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        return self._step(max(self._watermark, int(ticks[-1]) if len(ticks) else FAR_BACK))
+
+    def _flush(self) -> None:
+        """Put the rows that wait into slices."""
+        self._settle_dicts()
+        if not self._pending or self._plan is None:
+            return
+        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
+        self._pending, self._pending_rows = [], 0
+        plan = self._plan
+        self._stats.rows += table.num_rows
+        whole = table
+        table = table.select(list(plan.reads))
+        time = arrow_column(table.column(plan.time))
+        if time.null_count:
+            known = time.is_valid()
+            self._stats.without_time += time.null_count
+            table, whole, time = table.filter(known), whole.filter(known), time.filter(known)
+        ticks = plan.measure.column(time)
+        if self._ahead is not None and len(ticks):
+            assert plan.measure.nanos_per_tick is not None
+            limit = clock.time_ns() // plan.measure.nanos_per_tick + self._ahead
+            fine = ticks <= limit
+            if not fine.all():
+                self._stats.ahead += int((~fine).sum())
+                table, whole, ticks = table.filter(pa.array(fine)), whole.filter(pa.array(fine)), ticks[fine]
+        if not len(ticks):
+            return
+        codes = self._keys.encode(table)
+        horizon = max(self._watermark - self._lateness, FAR_BACK)
+        oldest, newest = int(ticks.min()), int(ticks.max())
+        if oldest < horizon:
+            late = np.ones(len(ticks), bool)
+            for state in self._states:
+                late &= state.late(ticks, codes, horizon)
+            if late.any():
+                self._stats.late += int(late.sum())
+                if self._asked.options.late == "output":
+                    self._late.append(whole.filter(pa.array(late)))
+                fine = ~late
+                table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
+                if not len(ticks):
+                    return
+        ids = np.arange(self._next_id, self._next_id + len(ticks))
+        self._next_id += len(ticks)
+        self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
+        if self._idle is not None:
+            missing = self._keys.count - len(self._last_seen)
+            self._last_seen = np.concatenate([self._last_seen, np.full(missing, FAR_BACK, np.int64)])
+            np.maximum.at(self._last_seen, codes, ticks)
+        for state in self._states:
+            state.add(table, ticks, codes, ids)
+
+    # Results out.
+
+    def advance(self, watermark: Any) -> pa.Table:
+        """No row older than ``watermark`` is expected any more; what that makes ready comes back."""
+        if self._plan is None:
+            raise InvalidArgument("advance needs a batch first: the time column's type is not known yet; add one, even an empty one")
+        if self._asked.options.ordered:
+            raise InvalidArgument("in a declared in-order stream every row is a watermark; add gives the results")
+        tick = self._plan.measure.tick(watermark, "watermark")
+        if tick < self._watermark:
+            raise InvalidArgument(f"watermark {watermark!r} lies before the one given last; a watermark only advances")
+        if abs(tick) >= FAR_AHEAD >> 1:
+            raise InvalidArgument(f"watermark {watermark!r} is too far away")
+        return self._step(tick)
+
+    def close(self) -> pa.Table:
+        """The stream has ended: all windows that are still open."""
+        if self._plan is None:
+            self._is_closed = True
+            return pa.table({})
+        result = self._step(max(self._watermark, self._newest), closing=True)
+        self._is_closed = True
+        return result
+
+    def _step(self, watermark: int, *, closing: bool = False) -> pa.Table:
+        assert self._plan is not None
+        self._flush()
+        options = self._asked.options
+        idle = np.empty(0, np.int64)
+        if self._idle is not None and not closing:
+            idle = np.flatnonzero((self._last_seen > FAR_BACK) & (self._last_seen + self._idle < watermark))
+        step = Step(self._watermark, watermark, self._lateness, options.emit, self._dirty, closing, idle)
+        parts = []
+        for state in self._states:
+            view, reports = self._manager.reports(state, step, self._keys.count, self._since)
+            if view is not None and reports:
+                parts.append((state, view, reports))
+        result = emitted(self._plan, options.emit, self._keys, parts)
+        self._watermark, self._dirty = watermark, FAR_AHEAD
+        for state in self._states:
+            state.evict(step.closed_now, self._keys.count, idle)
+        if len(idle):
+            self._last_seen[idle] = FAR_BACK
+            for given in self._manager.given.values():
+                gone = set(idle.tolist())
+                for identity in [i for i in given if i[0] in gone]:
+                    del given[identity]
+        return result
+
+    def late_rows(self) -> pa.Table:
+        """The rows that came too late for all of their windows since this was last asked (with ``late="output"``)."""
+        if self._asked.options.late != "output":
+            raise InvalidArgument('late rows are only counted (op.stats.late); make the operator with late="output" to have them')
+        self._flush()
+        rows, self._late = self._late, []
+        if rows:
+            return pa.concat_tables(rows)
+        return self._plan.schema.empty_table() if self._plan is not None else pa.table({})
+
+    # Queries come and go.
+
+    def add_query(self, name: str, window: Window) -> None:
+        """Another query, which sees the rows from the newest one so far on; its windows start after that."""
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"a query's name is text, not {name!r}")
+        if not isinstance(window, Window) or window.is_trailing:
+            raise InvalidArgument(f"a query needs a window for sash.aggregate, not {window!r}")
+        if name in self._asked.windows:
+            raise InvalidArgument(f"there is a query named {name!r} already")
+        if self._plan is None:
+            self._asked.windows[name] = window
+            return
+        query = make_query(name, window, self._plan.measure, self._plan.schema)
+        plan = self._plan.with_queries((*self._plan.queries, query))
+        emitted_schema(plan, self._asked.options.emit)
+        self._flush()
+        self._asked.windows[name] = window
+        self._plan = plan
+        since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
+        keeps = self.decision(window).yes
+        home = next((s for s in self._states if isinstance(s, SliceState) and s.since == FAR_BACK), None)
+        if not keeps and home is not None and window.context == "context free" and hasattr(query.shape, "edges"):
+            self._since[name] = since
+            home.with_queries(home.plan.with_queries((*home.plan.queries, query)))
+        else:
+            self._states.append(self._state(keeps, plan.with_queries((query,)), since))
+
+    def remove_query(self, name: str) -> None:
+        """A query less; what only it needed is dropped."""
+        if name not in self._asked.windows:
+            raise unknown("query", name, self._asked.windows)
+        if len(self._asked.windows) == 1:
+            raise InvalidArgument("the last query cannot be removed; close the operator instead")
+        del self._asked.windows[name]
+        self._since.pop(name, None)
+        self._manager.given.pop(name, None)
+        if self._plan is None:
+            return
+        self._flush()
+        self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
+        for state in list(self._states):
+            rest = tuple(q for q in state.plan.queries if q.name != name)
+            if not rest:
+                self._states.remove(state)
+            elif len(rest) < len(state.plan.queries):
+                state.with_queries(state.plan.with_queries(rest))
+                state.evict(max(self._watermark - self._lateness, FAR_BACK), self._keys.count, np.empty(0, np.int64))
+
+    # Looking at it.
+
+    @property
+    def stats(self) -> Stats:
+        """Rows seen, late, set aside; slices and rows held, splits and merges made, bytes."""
+        self._flush()
+        found = replace(self._stats)
+        for state in self._states:
+            for name, value in state.stats.items():
+                setattr(found, name, getattr(found, name) + value)
+            found.merges += state.merges
+            found.splits += state.splits
+        return found
+
+    def explain(self) -> str:
+        """The answers of the decision trees for the current queries."""
+        if self._plan is None:
+            return "the columns are not known yet: add a batch"
+        options = self._asked.options
+        lines = [f"stream: {'declared in order' if options.ordered else 'out of order'}, emit {options.emit}, store {options.store}"]
+        for query in self._plan.queries:
+            keeps, splits = self.decision(query.window), decisions.needs_splits(options.ordered, query.window)
+            lines.append(f"query {query.name}: {query.window!r} ({query.window.context})")
+            lines.append(f"  rows kept: {'yes' if keeps.yes else 'no'} ({keeps.why})")
+            lines.append(f"  slices split: {'yes' if splits.yes else 'no'} ({splits.why})")
+            for column in self._plan.columns:
+                how = decisions.removal(options.ordered, query.window, self._form(column))
+                lines.append(f"  rows removed from slices of {column.call!r}: {how}")
+        return "\n".join(lines)
+
+
+def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:
+    """Which Python values each column takes without a look at Arrow; None if some column needs one."""
+    types: dict[str, tuple[type, ...]] = {}
+    for f in schema:
+        if f.type == pa.int64():
+            types[f.name] = (_Int64, type(None))
+        elif f.type == pa.float64():
+            types[f.name] = (float, type(None))
+        elif f.type == pa.string():
+            types[f.name] = (str, type(None))
+        elif f.type == pa.bool_():
+            types[f.name] = (bool, type(None))
+        else:
+            return None
+    return types
+
+
+class _Int64Meta(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return type(value) is int and -(FAR_AHEAD >> 1) < value < FAR_AHEAD >> 1
+
+
+class _Int64(metaclass=_Int64Meta):
+    """An integer that fits, and that would do as a time as well."""

@@ -1,0 +1,188 @@
+"""Rows that are kept: for windows that a late row may shift or split, and aggregates whose partials need their rows.
+
+Slices are cut from the rows when windows are asked for, by the same code as a table's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.plan.logical import Plan
+from sash.slicing.batch import Stream, cut, gather, in_order
+from sash.slicing.keys import Keys
+from sash.slicing.partials import Partials
+from sash.slicing.shapes import handler
+from sash.slicing.view import SortedRows, View
+from sash.types import FAR_BACK
+from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Ranks, RowsBefore
+
+Array = npt.NDArray[Any]
+
+
+class RowState:
+    """Rows in order, and what of each key's windows is closed."""
+
+    keeps_rows = True
+
+    def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
+        self.plan = plan
+        self.since = since
+        self.table = plan.schema.empty_table().select(list(plan.reads))
+        self.ticks = np.empty(0, np.int64)
+        self.codes = np.empty(0, np.int64)
+        self.ids = np.empty(0, np.int64)
+        self.bases = np.empty(0, np.int64)
+        """For each key how many of its rows are gone, because row windows count from the first."""
+        self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
+        """For each query and key the time up to which its windows are closed; for row windows, the number of closed ones."""
+        self.merges = 0
+        self.splits = 0
+
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
+        """Add rows, each to its place in the order."""
+        seen = ticks >= self.since
+        if not seen.all():
+            table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
+        if not len(ticks):
+            return
+        self.table = pa.concat_tables([self.table, table]).combine_chunks()
+        self.ticks = np.concatenate([self.ticks, ticks])
+        self.codes = np.concatenate([self.codes, codes])
+        self.ids = np.concatenate([self.ids, ids])
+        stream = Stream(self.table.append_column("\0", pa.array(np.arange(len(self.ids)))), self.ticks, _keys(self.codes))
+        ordered, rows = in_order(self.plan, stream)
+        places = ordered.column("\0").to_numpy()
+        self.table = ordered.drop_columns("\0")
+        self.ticks, self.codes, self.ids = rows.ticks, self.codes[places], self.ids[places]
+
+    def _grown(self, keys: int) -> None:
+        missing = keys - len(self.bases)
+        if missing > 0:
+            self.bases = np.concatenate([self.bases, np.zeros(missing, np.int64)])
+            for query in self.plan.queries:
+                nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
+                self.closed[query.name] = np.concatenate([self.closed[query.name], np.full(missing, nothing, np.int64)])
+
+    def view(self, keys: int) -> tuple[View, Array | None]:
+        """The slices, cut now, and the numbers of the rows."""
+        self._grown(keys)
+        _, rows = in_order(self.plan, Stream(self.table, self.ticks, Keys(self.codes, keys, ())))
+        rows = SortedRows(rows.ticks, rows.key_offsets, rows.read, self.bases)
+        return cut(self.plan, rows), self.ids
+
+    def partials(self, view: View) -> list[Partials]:
+        """Each aggregate over them."""
+        return gather(self.plan, self.table, view.row_offsets)
+
+    def open_windows(self, query: Any, keys: Array, due: Array, ranks: Array | None) -> Array:
+        """Which windows are not closed."""
+        marks = self.closed[query.name][keys]
+        if isinstance(query.shape, Ranks):
+            assert ranks is not None
+            still: Array = ranks // query.shape.every >= marks
+        else:
+            still = due > marks
+        return still
+
+    def close_windows(self, query: Any, keys: Array, due: Array, ranks: Array | None) -> None:
+        """These windows will not be given again."""
+        marks = self.closed[query.name]
+        if isinstance(query.shape, Ranks):
+            assert ranks is not None or not len(keys)
+            if ranks is not None:
+                np.maximum.at(marks, keys, ranks // query.shape.every + 1)
+        else:
+            np.maximum.at(marks, keys, due)
+
+    def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
+        """Rows whose windows are all closed."""
+        self._grown(int(codes.max(initial=-1)) + 1)
+        late = np.ones(len(ticks), bool)
+        for query in self.plan.queries:
+            late &= self._late_for(query, ticks, codes, horizon)
+        return late | (ticks < self.since)
+
+    def _late_for(self, query: Any, ticks: Array, codes: Array, horizon: int) -> Array:
+        shape = query.shape
+        marks = self.closed[query.name][codes]
+        if isinstance(shape, Everything):
+            return np.zeros(len(ticks), bool)
+        if isinstance(shape, Marks | ContextAwareWindow):
+            return ticks < marks
+        if isinstance(shape, RowsBefore | Ranks):
+            late = np.zeros(len(ticks), bool)
+            for i in np.flatnonzero(ticks < (marks if isinstance(shape, RowsBefore) else horizon)).tolist():
+                first, last = np.searchsorted(self.codes, [codes[i], codes[i] + 1])
+                before = int(np.searchsorted(self.ticks[first:last], ticks[i], side="right"))
+                if isinstance(shape, RowsBefore):
+                    late[i] = last - first - before >= shape.count
+                else:
+                    late[i] = (before + self.bases[codes[i]]) // shape.every < marks[i]
+            return late
+        return handler(shape).closed(shape, ticks, horizon)
+
+    def evict(self, horizon: int, keys: int, idle: Array) -> None:
+        """Drop each key's rows before the first that an open window may need."""
+        self._grown(keys)
+        if not len(self.ticks):
+            return
+        offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
+        needed = np.zeros(len(self.ticks), bool)
+        for query in self.plan.queries:
+            needed |= self._needed(query, offsets, horizon)
+        if len(idle):
+            needed &= ~np.isin(self.codes, idle)
+        # Rows go from the front only, so that ranks and contexts stay whole.
+        first = offsets[1:].copy()
+        at = np.flatnonzero(needed)
+        np.minimum.at(first, self.codes[at], at)
+        keep = np.arange(len(self.ticks)) >= first[self.codes]
+        if keep.all():
+            return
+        self.bases += np.bincount(self.codes[~keep], minlength=len(self.bases))
+        if len(idle):
+            self.bases[idle] = 0
+            for query in self.plan.queries:
+                if isinstance(query.shape, Ranks):
+                    self.closed[query.name][idle] = 0
+        self.table = self.table.filter(pa.array(keep)).combine_chunks()
+        self.ticks, self.codes, self.ids = self.ticks[keep], self.codes[keep], self.ids[keep]
+
+    def _needed(self, query: Any, offsets: Array, horizon: int) -> Array:
+        """Which rows a window that is not closed may hold."""
+        shape = query.shape
+        marks = self.closed[query.name][self.codes]
+        if isinstance(shape, Everything | ContextAwareWindow):
+            return np.ones(len(self.ticks), bool)
+        if isinstance(shape, Marks):
+            return self.ticks >= marks
+        rank = np.arange(len(self.ticks)) - offsets[self.codes]
+        if isinstance(shape, Ranks):
+            return rank + self.bases[self.codes] >= marks * shape.every
+        if isinstance(shape, RowsBefore):
+            after = np.add.reduceat(np.append(self.ticks < horizon, False), np.minimum(offsets[:-1], len(self.ticks)))
+            return rank >= after[self.codes] - shape.count
+        if isinstance(shape, Gaps):
+            fresh = np.ones(len(self.ticks), bool)
+            fresh[1:] = (np.diff(self.ticks) > shape.gap) | (np.diff(self.codes) != 0)
+            last = np.append(np.flatnonzero(fresh)[1:], len(self.ticks)) - 1
+            still = self.ticks[last] + shape.gap + 1 > horizon
+            return still[np.cumsum(fresh) - 1]
+        return ~handler(shape).closed(shape, self.ticks, horizon)
+
+    def with_queries(self, plan: Plan) -> None:
+        """Other queries from now on."""
+        self.plan = plan
+        self.closed = {q.name: self.closed[q.name] for q in plan.queries}
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return {"slices": 0, "kept_rows": len(self.ticks), "bytes": self.table.nbytes + 24 * len(self.ticks)}
+
+
+def _keys(codes: Array) -> Keys:
+    return Keys(codes, int(codes.max(initial=0)) + 1, ())

@@ -1,0 +1,277 @@
+"""Slices that are kept without their rows: for edges known in advance and sessions, with aggregates of flat fields.
+
+A slice is a run of a key's rows with no edge between them and no gap longer than the shortest session's. First and last time say
+which session it is in, so sessions need no edges of their own, and a late row that bridges a gap merges two slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.algorithms import reduce, tables
+from sash.kernels.compiler import compiled
+from sash.kernels.generate import generate
+from sash.plan.logical import Plan
+from sash.slicing import order
+from sash.slicing.batch import edges_between, find_places
+from sash.slicing.inputs import Fields, fields
+from sash.slicing.partials import FieldPartials, Partials
+from sash.slicing.shapes import handler
+from sash.slicing.view import View
+from sash.types import FAR_AHEAD, FAR_BACK, dtype
+from sash.windows.base import Everything, Gaps
+
+Array = npt.NDArray[Any]
+
+MOST_EDGES = 1 << 16
+SETTLED = FAR_BACK
+"""The cell of what is older than every edge that is needed."""
+NO_EDGE = FAR_BACK + 1
+"""The cell of rows before which there is no edge."""
+
+
+class StoredPartials(FieldPartials):
+    """Partials that are there already."""
+
+    def __init__(self, column: Any, form: Any, states: list[Array], held: Array) -> None:
+        self.column = column
+        self.inputs = Fields(form, [], True, None, None)
+        self.held = None
+        self.row_count = 0
+        self.states = states
+        self.counts = np.concatenate([[0], np.cumsum(held)])
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices of many keys, sorted by key, then first row."""
+
+    key: Array
+    cell: Array
+    """The latest edge at or before the slice."""
+    first: Array
+    last: Array
+    count: Array
+    held: list[Array]
+    """For each aggregate how many rows of the slice it took in."""
+    states: list[list[Array]]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def columns(self) -> list[Array]:
+        """All arrays, in a fixed order."""
+        return [self.key, self.cell, self.first, self.last, self.count, *self.held, *(a for group in self.states for a in group)]
+
+    def rebuilt(self, columns: list[Array]) -> Slices:
+        """The same shape over other arrays."""
+        key, cell, first, last, count, *rest = columns
+        held, rest, groups = rest[: len(self.held)], rest[len(self.held) :], []
+        for group in self.states:
+            groups.append(rest[: len(group)])
+            rest = rest[len(group) :]
+        return Slices(key, cell, first, last, count, held, groups)
+
+    def take(self, places: Array) -> Slices:
+        """Some of them."""
+        return self.rebuilt([c[places] for c in self.columns()])
+
+    def with_cells(self, cell: Array) -> Slices:
+        """The same with other cells."""
+        return replace(self, cell=cell)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.columns())
+
+
+class SliceState:
+    """The slice store and slice manager for workloads that keep no rows."""
+
+    keeps_rows = False
+
+    def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
+        self.plan = plan
+        self.since = since
+        empty = plan.schema.empty_table()
+        self.forms = [fields(c, empty, always_masked=True).form for c in plan.columns]
+        self.layouts = [generate(reduce.segments, f, masked=True).state for f in self.forms]
+        none = np.empty(0, np.int64)
+        states = [[np.empty(0, dtype(m)) for m in layout] for layout in self.layouts]
+        self.slices = Slices(none, none, none, none, none, [none for _ in self.forms], states)
+        self.merges = 0
+        self.splits = 0
+
+    @property
+    def gap(self) -> int:
+        """The shortest session gap; slices are cut where rows are further apart."""
+        return min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
+
+    # The slicer: rows to slices.
+
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
+        """Add rows; ``codes`` are numbers of keys that stay."""
+        if self.since > FAR_BACK:
+            seen = ticks >= self.since
+            table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
+        if len(ticks):
+            self.merge(self._sliced(table, np.ascontiguousarray(ticks), codes))
+
+    def _sliced(self, table: pa.Table, ticks: Array, codes: Array) -> Slices:
+        inputs = [fields(c, table, always_masked=True) for c in self.plan.columns]
+        if all(f.form.commutative for f in inputs) and self.gap == FAR_AHEAD:
+            found = self._scattered(ticks, codes, inputs)
+            if found is not None:
+                return found
+        places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [table.column(n).combine_chunks() for n in self.plan.order_by])
+        if places is not None:
+            ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
+            inputs = [fields(c, table, always_masked=True) for c in self.plan.columns]
+        cell = self._cells(ticks)
+        cut = np.ones(len(ticks), bool)
+        cut[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1]) | (np.diff(ticks) > self.gap)
+        offsets = np.append(np.flatnonzero(cut), len(ticks)).astype(np.int64)
+        states, held = [], []
+        for f in inputs:
+            module = generate(reduce.segments, f.form, masked=True)
+            group = [np.empty(len(offsets) - 1, dtype(m)) for m in module.state]
+            compiled(module)(*f.rows, offsets, 0, len(offsets) - 1, *group)
+            states.append(group)
+            held.append(np.diff(offsets) if f.held is None else np.add.reduceat(f.held.astype(np.int64), offsets[:-1]))
+        at = offsets[:-1]
+        return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), held, states)
+
+    def _cells(self, ticks: Array) -> Array:
+        """For each row the latest edge of any query at or before it."""
+        cell = np.full(len(ticks), NO_EDGE, np.int64)
+        for query in self.plan.queries:
+            if hasattr(query.shape, "previous_edges"):
+                np.maximum(cell, query.shape.previous_edges(ticks), out=cell)
+        return cell
+
+    def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields]) -> Slices | None:
+        """Rows in any order, straight to their slices."""
+        first, last = int(ticks.min()), int(ticks.max())
+        keys = np.unique(codes) if codes.max() > 0 else np.zeros(1, np.int64)
+        local = codes if len(keys) == 1 and keys[0] == 0 else np.searchsorted(keys, codes)
+        limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
+        edges = edges_between(self.plan, first, last, limit)
+        if edges is None or len(edges) > limit or edges[0] != self._cells(np.array([first]))[0]:
+            return None
+        places = find_places(ticks, local, edges, first, last)
+        total = len(keys) * len(edges)
+        firsts, lasts, counts = (np.zeros(total, np.int64) for _ in range(3))
+        tables.plain(tables.extent)(ticks, places, 0, len(ticks), firsts, lasts, counts)
+        kept = np.flatnonzero(counts)
+        states, held = [], []
+        for f in inputs:
+            module = generate(tables.scatter, f.form, masked=True)
+            group = [np.empty(total, dtype(m)) for m in module.state]
+            compiled(generate(tables.clear, f.form, masked=True))(*group, 0, total)
+            compiled(module)(*f.rows, places, 0, len(ticks), *group)
+            states.append([a[kept] for a in group])
+            held.append(counts[kept] if f.held is None else np.bincount(places[f.held], minlength=total)[kept])
+        return Slices(keys[kept // len(edges)], edges[kept % len(edges)], firsts[kept], lasts[kept], counts[kept], held, states)
+
+    # The slice manager: update and merge.
+
+    def merge(self, new: Slices) -> None:
+        """Put slices among those that are there; those of one key with nothing between them become one."""
+        old = self.slices
+        if not len(old):
+            joined = new
+        else:
+            joined = old.rebuilt([np.concatenate([a, b]) for a, b in zip(old.columns(), new.columns(), strict=True)])
+        self.slices = self._coalesced(joined, len(old))
+
+    def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
+        places = np.lexsort((slices.first, slices.key))
+        slices = slices.take(places)
+        offsets = np.empty(len(slices) + 1, np.int64)
+        group = tables.plain(tables.group_slices)
+        groups = group(slices.key, slices.cell, slices.first, slices.last, len(slices), self.gap, SETTLED, offsets)
+        if groups == len(slices):
+            return slices
+        offsets = offsets[: groups + 1]
+        if old:
+            was_old = np.concatenate([[0], np.cumsum(places < old)])
+            self.merges += int(np.maximum(was_old[offsets[1:]] - was_old[offsets[:-1]] - 1, 0).sum())
+        at = offsets[:-1]
+        states = []
+        for form, parts in zip(self.forms, slices.states, strict=True):
+            module = generate(reduce.segments, form, masked=True, partials=True)
+            joined = [np.empty(groups, dtype(m)) for m in module.state]
+            compiled(module)(*parts, offsets, 0, groups, *joined)
+            states.append(joined)
+        last = np.maximum.reduceat(slices.last, at)
+        held = [np.add.reduceat(h, at) for h in slices.held]
+        return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)
+
+    # What the window manager sees.
+
+    def view(self, keys: int) -> tuple[View, Array | None]:
+        """The slices in order."""
+        s = self.slices
+        offsets = np.searchsorted(s.key, np.arange(keys + 1)).astype(np.int64)
+        return View(offsets, s.first, s.first, s.last, np.concatenate([[0], np.cumsum(s.count)])), None
+
+    def partials(self, view: View) -> list[Partials]:
+        """Each aggregate over them."""
+        s = self.slices
+        return [
+            StoredPartials(c, form, states, held)
+            for c, form, states, held in zip(self.plan.columns, self.forms, s.states, s.held, strict=True)
+        ]
+
+    def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
+        """Rows whose windows are all closed."""
+        late = np.ones(len(ticks), bool)
+        for query in self.plan.queries:
+            late &= handler(query.shape).closed(query.shape, ticks, horizon)
+        return late | (ticks < self.since)
+
+    def evict(self, horizon: int, keys: int, idle: Array) -> None:
+        """Drop what no window needs that ends after ``horizon``, and the keys that are idle."""
+        s = self.slices
+        if not len(s):
+            return
+        needed = np.zeros(len(s), bool)
+        forever = False
+        for query in self.plan.queries:
+            if isinstance(query.shape, Everything):
+                forever = True
+            elif isinstance(query.shape, Gaps):
+                view, _ = self.view(keys)
+                bounds = handler(query.shape).bounds(query.shape, view, False)
+                still = handler(query.shape).due(query.shape, bounds) > horizon
+                needed |= np.repeat(still, bounds.hi - bounds.lo)
+            else:
+                needed |= ~handler(query.shape).closed(query.shape, s.first, horizon)
+        gone = np.isin(s.key, idle) if len(idle) else None
+        if forever:
+            # Only the whole matters of what is older than every edge that is needed.
+            if not needed.all():
+                s = self._coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
+                gone = np.isin(s.key, idle) if len(idle) else None
+            self.slices = s if gone is None else s.take(np.flatnonzero(~gone))
+            return
+        keep = needed if gone is None else needed & ~gone
+        if not keep.all():
+            self.slices = s.take(np.flatnonzero(keep))
+
+    def with_queries(self, plan: Plan) -> None:
+        """Other queries from now on; slices that no edge keeps apart any more are merged."""
+        self.plan = plan
+        if len(self.slices):
+            settled = self.slices.cell == SETTLED
+            cells = np.where(settled, SETTLED, self._cells(self.slices.first))
+            self.slices = self._coalesced(self.slices.with_cells(cells), len(self.slices))
+
+    @property
+    def stats(self) -> dict[str, int]:
+        return {"slices": len(self.slices), "kept_rows": 0, "bytes": self.slices.nbytes}

@@ -1,0 +1,261 @@
+"""The window manager: which windows are given at a step, which have changed, and which are no more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.plan.logical import RETRACTED, REVISION, Plan, Query
+from sash.slicing.keys import KeyIndex
+from sash.slicing.ranges import look_at
+from sash.slicing.results import output_schema, rank_column, window_column
+from sash.slicing.row_state import RowState
+from sash.slicing.shapes import handler
+from sash.slicing.slice_state import SliceState
+from sash.slicing.view import Bounds, View
+from sash.types import FAR_AHEAD, FAR_BACK
+from sash.windows.base import Everything, Periodic, Ranks, RowsBefore
+
+Array = npt.NDArray[Any]
+State = SliceState | RowState
+
+
+@dataclass
+class Step:
+    """A watermark that moved."""
+
+    previous: int
+    watermark: int
+    lateness: int
+    emit: str
+    dirty: int
+    """The oldest row that came since the last step."""
+    closing: bool = False
+    idle: Array = field(default_factory=lambda: np.empty(0, np.int64))
+
+    @property
+    def closed_before(self) -> int:
+        """Windows due by then were closed before this step."""
+        return max(self.previous - self.lateness, FAR_BACK)
+
+    @property
+    def closed_now(self) -> int:
+        """Windows due by then are closed after it."""
+        return FAR_AHEAD - 1 if self.closing else max(self.watermark - self.lateness, FAR_BACK)
+
+    @property
+    def reported(self) -> int:
+        """Windows due by then are given."""
+        return FAR_AHEAD - 1 if self.closing else self.closed_now if self.emit == "final" else self.watermark
+
+
+@dataclass
+class Report:
+    """One query's windows to give."""
+
+    query: Query
+    bounds: Bounds
+    revision: Array
+    retracted: Array
+
+
+class WindowManager:
+    """Remembers what was given of windows that may still change."""
+
+    def __init__(self, emit: str) -> None:
+        self.emit = emit
+        self.given: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
+        """For each query: a window's identity to its revision, its content's fingerprint, when it is due, and how it was reported."""
+
+    def reports(self, state: State, step: Step, keys: int, starts_at: dict[str, int]) -> tuple[View | None, list[Report]]:
+        """What a step gives of one state's queries."""
+        view: View | None = None
+        ids: Array | None = None
+        found = []
+        for query in state.plan.queries:
+            if not self._may_report(query, state, step):
+                continue
+            if view is None:
+                view, ids = state.view(keys)
+            report = self._report(query, state, step, view, ids, starts_at.get(query.name, FAR_BACK))
+            if report is not None:
+                found.append(report)
+        return view, found
+
+    def _may_report(self, query: Query, state: State, step: Step) -> bool:
+        """A quick no for most of many queries."""
+        if self.emit != "final" or step.closing or not isinstance(query.shape, Periodic) or isinstance(state, RowState):
+            return True
+        shape = query.shape
+        phase = shape.offset + shape.size
+        return (step.closed_now - phase) // shape.every > (step.closed_before - phase) // shape.every
+
+    def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report | None:
+        shape, hand = query.shape, handler(query.shape)
+        after, until = step.closed_before, step.reported
+        changes_only = self.emit != "final" and isinstance(state, SliceState) and step.dirty >= step.previous
+        if changes_only and self.emit == "update":
+            after = step.previous  # nothing that was given before can have changed
+        if self.emit == "running" or isinstance(state, RowState):
+            until = FAR_AHEAD
+        bounds = hand.bounds(shape, view, False, after if isinstance(state, SliceState) else FAR_BACK, until)
+        due = hand.due(shape, bounds)
+        forever = isinstance(shape, Everything)
+        ranks = None if bounds.rows is None else bounds.rows[0]
+        if isinstance(state, RowState):
+            asked = state.open_windows(query, bounds.keys, due, ranks)
+        else:
+            asked = due > after
+        if since > FAR_BACK and not forever:
+            asked &= bounds.start >= since
+        full = asked
+        if step.closing:
+            pass
+        elif self.emit == "final":
+            asked = asked & (due <= step.closed_now)
+        elif self.emit == "update":
+            asked = asked & ((due <= step.watermark) | forever)
+        if len(step.idle):
+            asked |= full & np.isin(bounds.keys, step.idle)
+        if isinstance(shape, Ranks) and not shape.partial:
+            asked &= due < FAR_AHEAD
+        places = np.flatnonzero(asked)
+        bounds, due = pick(bounds, places), due[places]
+        if self.emit == "final":
+            report = Report(query, bounds, np.zeros(len(places), np.int64), np.zeros(len(places), bool))
+        else:
+            report = self._changes(query, bounds, due, view, ids, step, complete=not (changes_only and self.emit == "update"))
+        if isinstance(state, RowState):
+            closed = due <= step.closed_now
+            ranks = None if bounds.rows is None else bounds.rows[0][closed]
+            state.close_windows(query, bounds.keys[closed], due[closed], ranks)
+        return report if len(report.bounds) else None
+
+    def _changes(self, query: Query, bounds: Bounds, due: Array, view: View, ids: Array | None, step: Step, *, complete: bool) -> Report:
+        """New windows, changed ones, and those that are no more."""
+        given = self.given.setdefault(query.name, {})
+        present: set[tuple[Any, ...]] = set()
+        places, revisions = [], []
+        counts = view.row_offsets[bounds.hi] - view.row_offsets[bounds.lo]
+        for i, identity in enumerate(_identities(query, bounds)):
+            present.add(identity)
+            content: tuple[int, ...] = (int(counts[i]),)
+            if ids is not None:
+                low, high = int(view.row_offsets[bounds.lo[i]]), int(view.row_offsets[bounds.hi[i]])
+                content = (high - low, int(ids[low]), int(ids[high - 1]))
+            known = given.get(identity)
+            if known is not None and known[1] == content:
+                known[2] = int(due[i])
+                continue
+            revision = 0 if known is None else known[0] + 1
+            given[identity] = [revision, content, int(due[i]), _shown(bounds, i)]
+            places.append(i)
+            revisions.append(revision)
+        gone = [] if not complete else [i for i, g in given.items() if i not in present and g[1] is not None]
+        shown = []
+        for identity in gone:
+            entry = given[identity]
+            entry[0], entry[1] = entry[0] + 1, None
+            shown.append((identity[0], *entry[3], entry[0]))
+        for identity in [i for i, g in given.items() if g[2] <= step.closed_now]:
+            del given[identity]
+        changed = pick(bounds, np.array(places, np.int64))
+        return _with_retractions(query, changed, np.array(revisions, np.int64), shown)
+
+
+def _identities(query: Query, bounds: Bounds) -> list[tuple[Any, ...]]:
+    """What makes a window the same one at a later step."""
+    keys = bounds.keys.tolist()
+    if bounds.rows is not None:
+        return list(zip(keys, bounds.rows[0].tolist(), strict=True))
+    if isinstance(query.shape, RowsBefore):
+        return list(zip(keys, bounds.end.tolist(), strict=True))
+    known = [True] * len(keys) if bounds.end_known is None else bounds.end_known.tolist()
+    return list(zip(keys, bounds.start.tolist(), bounds.end.tolist(), known, strict=True))
+
+
+def _shown(bounds: Bounds, i: int) -> tuple[Any, ...]:
+    """How a window was reported, for its retraction."""
+    start = None if bounds.start_known is not None and not bounds.start_known[i] else int(bounds.start[i])
+    end = None if bounds.end_known is not None and not bounds.end_known[i] else int(bounds.end[i])
+    return (start, end, None if bounds.rows is None else (int(bounds.rows[0][i]), int(bounds.rows[1][i])))
+
+
+def pick(bounds: Bounds, places: Array) -> Bounds:
+    """Some of the windows."""
+
+    def one(column: Array | None) -> Array | None:
+        return None if column is None else column[places]
+
+    return Bounds(
+        bounds.keys[places], bounds.lo[places], bounds.hi[places], bounds.start[places], bounds.end[places],
+        one(bounds.start_known), one(bounds.end_known), None if bounds.rows is None else (bounds.rows[0][places], bounds.rows[1][places]),
+    )  # fmt: skip
+
+
+def _with_retractions(query: Query, changed: Bounds, revisions: Array, gone: list[tuple[Any, ...]]) -> Report:
+    """Changed windows, then those that are no more, which hold no slices."""
+    if not gone:
+        return Report(query, changed, revisions, np.zeros(len(changed), bool))
+    count = len(gone)
+
+    def column(k: int) -> Array:
+        return np.array([0 if g[k] is None else g[k] for g in gone], np.int64)
+
+    def known(k: int, present: Array | None) -> Array:
+        before = np.ones(len(changed), bool) if present is None else present
+        return np.concatenate([before, np.array([g[k] is not None for g in gone])])
+
+    nothing = np.zeros(count, np.int64)
+    ranks = None
+    if any(g[3] is not None for g in gone) or changed.rows is not None:
+        before = changed.rows or (np.zeros(len(changed), np.int64),) * 2
+        ranks = tuple(np.concatenate([before[k], np.array([g[3][k] for g in gone], np.int64)]) for k in (0, 1))
+    bounds = Bounds(
+        np.concatenate([changed.keys, column(0)]),
+        np.concatenate([changed.lo, nothing]),
+        np.concatenate([changed.hi, nothing]),
+        np.concatenate([changed.start, column(1)]),
+        np.concatenate([changed.end, column(2)]),
+        known(1, changed.start_known),
+        known(2, changed.end_known),
+        ranks,  # type: ignore[arg-type]
+    )
+    retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(count, bool)])
+    return Report(query, bounds, np.concatenate([revisions, column(4)]), retracted)
+
+
+def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
+    """The columns that an operator gives."""
+    extra = () if emit == "final" else (pa.field(REVISION, pa.int64()), pa.field(RETRACTED, pa.bool_()))
+    return output_schema(plan, extra=extra)
+
+
+def emitted(plan: Plan, emit: str, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
+    """Reports with their results."""
+    schema = emitted_schema(plan, emit)
+    tables = []
+    for state, view, reports in parts:
+        partials = state.partials(view)
+        for report in reports:
+            bounds = report.bounds
+            asked = look_at(bounds.lo, bounds.hi)
+            columns: list[Any] = [pa.repeat(pa.scalar(report.query.name), len(bounds))]
+            columns += keys.take(bounds.keys)
+            columns.append(window_column(plan, bounds))
+            if plan.has_rows:
+                columns.append(rank_column(bounds))
+            for p in partials:
+                values = p.results(asked)
+                if report.retracted.any():
+                    values = pa.array(values.to_pylist(), values.type, mask=report.retracted)
+                columns.append(values)
+            if emit != "final":
+                columns += [pa.array(report.revision), pa.array(report.retracted)]
+            arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+            tables.append(pa.Table.from_arrays(arrays, schema=schema))
+    return pa.concat_tables(tables) if tables else schema.empty_table()

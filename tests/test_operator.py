@@ -1,0 +1,206 @@
+"""``sash.Operator`` against ``sash.aggregate`` over the same rows: every window, batching, order of arrival and lateness."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sash
+from sash import functions as S
+from sash import windows as W
+from tests import window_oracle
+from tests.own_aggregates import affine
+from tests.test_tables import rows_strategy, several, table_of
+
+COMMUTE = [S.sum("v").alias("sum"), S.count().alias("count"), S.min("v").alias("min"), S.avg("v").where("v > 0").alias("avg")]
+ORDERED = [affine("coalesce(v, 0)").alias("affine"), S.first("v").alias("first"), S.median("v").alias("median")]
+
+
+def key_of(r):
+    ranks = r.get("rows")
+    return (r["query"], r["k"], r["window"]["start"], r["window"]["end"], None if ranks is None else (ranks["start"], ranks["end"]))
+
+
+def rest_of(r):
+    return {n: x for n, x in r.items() if n not in ("query", "k", "window", "rows", "revision", "retracted")}
+
+
+def whole(rows, specs, aggs):
+    return {key_of(r): rest_of(r) for r in sash.aggregate(table_of(rows), windows=specs, aggs=aggs, by="k", time="t").to_pylist()}
+
+
+@st.composite
+def arrivals(draw, rows, lateness):
+    """Rows in batches, each with the watermark that follows it; no row comes too late."""
+    steps, at = [], 0
+    low = -(10**6)
+    while at < len(rows):
+        size = draw(st.integers(0, 6))
+        batch = rows[at : at + size]
+        at += size
+        ahead = min((r.t for r in rows[at:]), default=80) + lateness
+        watermark = draw(st.integers(-60, 100))
+        low = max(low, min(watermark, ahead))
+        steps.append((batch, low if draw(st.booleans()) else None))
+        low = (
+            max([low, *(w for _, w in steps if w is not None)])
+            if steps[-1][1] is not None
+            else max([w for _, w in steps if w is not None], default=-(10**6))
+        )
+    return steps
+
+
+def due(spec, at):
+    if isinstance(spec, type(W.session(1))):
+        return at[3] + 1
+    if isinstance(spec, type(W.rows(1))):
+        return at[3] + 1 if at[4][1] - at[4][0] == spec.size else None
+    return at[3]
+
+
+def run_final(steps, specs, aggs, lateness, **options):
+    op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, **options)
+    op.add(table_of([]))
+    got, when = {}, {}
+    for number, (batch, watermark) in enumerate([*steps, ([], "close")]):
+        op.add(table_of(batch))
+        if watermark is None:
+            continue
+        result = op.close() if watermark == "close" else op.advance(watermark)
+        for r in result.to_pylist():
+            assert key_of(r) not in got, "a window was given twice"
+            got[key_of(r)] = rest_of(r)
+            when[key_of(r)] = watermark
+        assert number >= 0
+    return got, when
+
+
+@pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
+def test_final_results_are_those_of_the_table(aggs):
+    @given(data=st.data(), cases=several, rows=rows_strategy(), lateness=st.integers(0, 20))
+    def run(data, cases, rows, lateness):
+        specs = {name: spec for name, (spec, _) in cases.items()}
+        steps = data.draw(arrivals(rows, lateness))
+        got, when = run_final(steps, specs, aggs, lateness)
+        expected = whole(rows, specs, aggs)
+        assert got == expected
+        marks = [w for _, w in steps if w is not None]
+        for at, watermark in when.items():
+            ready = due(specs[at[0]], at)
+            first = next((w for w in marks if ready is not None and ready <= w - lateness), "close")
+            if specs[at[0]].context == "context free":
+                assert watermark == first, (at, watermark, first)
+            else:  # a row may come at the watermark itself and be the one that ends a window
+                assert watermark == "close" or (ready is not None and ready <= watermark - lateness)
+
+    run()
+
+
+@pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
+@pytest.mark.parametrize("emit", ["update", "running"])
+def test_the_last_revision_is_the_final_result(emit, aggs):
+    @given(data=st.data(), cases=several, rows=rows_strategy(), lateness=st.integers(0, 20))
+    def run(data, cases, rows, lateness):
+        specs = {name: spec for name, (spec, _) in cases.items()}
+        steps = data.draw(arrivals(rows, lateness))
+        op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit)
+        op.add(table_of([]))
+        latest: dict = {}
+        for batch, watermark in [*steps, ([], "close")]:
+            op.add(table_of(batch))
+            if watermark is None:
+                continue
+            result = op.close() if watermark == "close" else op.advance(watermark)
+            for r in result.to_pylist():
+                known = latest.get(key_of(r))
+                # A row window is known by its ranks alone, the last rows by their edge: their times may move.
+                if known is not None:
+                    assert r["revision"] > known["revision"]
+                latest[key_of(r)] = r
+        standing: dict = {}
+        for at, r in latest.items():
+            identity = (
+                at[:2] + (at[4][0],)
+                if at[4] is not None
+                else at[:2] + (at[3],)
+                if isinstance(specs[at[0]], type(W.last_rows(1, 1)))
+                else at
+            )
+            if identity not in standing or standing[identity][1]["revision"] < r["revision"]:
+                standing[identity] = (at, r)
+        got = {at: rest_of(r) for at, r in standing.values() if not r["retracted"]}
+        assert got == whole(rows, specs, aggs)
+
+    run()
+
+
+@given(cases=several, rows=rows_strategy(), cuts=st.lists(st.integers(1, 10), max_size=20))
+def test_declared_in_order(cases, rows, cuts):
+    rows = sorted(rows, key=lambda r: r.t)
+    specs = {name: spec for name, (spec, _) in cases.items()}
+    for aggs in (COMMUTE, ORDERED):
+        op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", ordered=True)
+        got, at = {}, 0
+        for size in [*cuts, len(rows) + 1]:
+            for r in op.add(table_of(rows[at : at + size])).to_pylist():
+                assert key_of(r) not in got
+                got[key_of(r)] = rest_of(r)
+            at += size
+        got |= {key_of(r): rest_of(r) for r in op.close().to_pylist()}
+        assert got == whole(rows, specs, aggs)
+
+
+def test_late_rows_count_where_windows_are_open_and_are_given_out_otherwise():
+    op = sash.Operator(windows={"a": W.tumbling(10), "b": W.tumbling(100)}, aggs=[S.count().alias("n")], time="t", late="output")
+    op.add([{"t": 5}, {"t": 15}])
+    assert [(r["query"], r["n"]) for r in op.advance(20).to_pylist()] == [("a", 1), ("a", 1)]
+    op.add([{"t": 7}])  # too late for a, not for b
+    assert op.advance(100).column("n").to_pylist() == [3]
+    op.add([{"t": 8}, {"t": 120}])
+    assert op.stats.late == 1
+    assert op.late_rows().to_pylist() == [{"t": 8}]
+    assert op.late_rows().num_rows == 0
+
+
+def test_slices_are_as_few_as_edges_ask_for():
+    op = sash.Operator(windows={"a": W.sliding(10, 5), "b": W.sliding(9, 3, offset=1)}, aggs=[S.sum("v").alias("s")], time="t")
+    op.add(pa.table({"t": list(range(100)), "v": [1] * 100}))
+    edges = {e for e in range(-10, 100) if e % 5 == 0 or (e - 1) % 3 == 0}
+    assert op.stats.slices == len([e for e in edges if 0 < e < 100]) + 1
+    op.remove_query("b")
+    assert op.stats.slices == 20
+    op.advance(50)
+    assert op.stats.slices == 11  # the windows from 45 on are open
+    sessions = sash.Operator(windows=W.session(3), aggs=[S.count()], time="t")
+    sessions.add(pa.table({"t": [1, 2, 10, 11]}))
+    assert sessions.stats.slices == 2
+    sessions.add(pa.table({"t": [5, 8]}))
+    assert sessions.stats.slices == 1
+    assert sessions.stats.merges == 1
+
+
+def test_queries_come_and_go():
+    op = sash.Operator(windows={"a": W.tumbling(10)}, aggs=[S.count().alias("n")], time="t")
+    op.add([{"t": 1}, {"t": 12}])
+    op.add_query("b", W.tumbling(5))
+    op.add_query("s", W.session(2))
+    op.add_query("p", W.punctuation("t % 10 = 0"))
+    op.add([{"t": 13}, {"t": 14}, {"t": 16}, {"t": 20}, {"t": 33}])
+    got = [(r["query"], r["window"]["start"], r["window"]["end"], r["n"]) for r in op.advance(30).to_pylist()]
+    assert sorted(got) == sorted(
+        [
+            ("a", 0, 10, 1),
+            ("a", 10, 20, 4),
+            ("a", 20, 30, 1),
+            ("b", 15, 20, 1),
+            ("b", 20, 25, 1),
+            ("s", 13, 18, 3),
+            ("s", 20, 22, 1),
+            ("p", 13, 20, 3),
+        ]
+    )
+    op.remove_query("a")
+    op.remove_query("p")
+    assert {r["query"] for r in op.close().to_pylist()} == {"b", "s"}
