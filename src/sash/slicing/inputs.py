@@ -14,6 +14,8 @@ from sash.columns import WORD, Array
 from sash.functions.udaf import UserAggregate
 from sash.plan.logical import Column
 
+EVERY = np.full(1 << 16, 255, np.uint8)
+
 
 @dataclass(frozen=True)
 class Fields:
@@ -64,7 +66,7 @@ def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> F
         ranked = crossed[0].ranked
         kept_bitmaps = [_all_or(values[k], table.num_rows) for k in form.kept]
     masked = held is not None or always_masked
-    mask = [] if not masked else [packed(np.ones(table.num_rows, bool) if held is None else held)]
+    mask = [] if not masked else [all_rows(table.num_rows) if held is None else packed(held)]
     return Fields(form, [*parts, *kept_bitmaps, *mask], masked, held, ranked)
 
 
@@ -78,4 +80,10 @@ def packed(flags: Array) -> Array:
 
 def _all_or(values: pa.Array, count: int) -> Array:
     bitmap = columns.bitmap(values)
-    return packed(np.ones(count, bool)) if bitmap is None else bitmap
+    return all_rows(count) if bitmap is None else bitmap
+
+
+def all_rows(count: int) -> Array:
+    """A bitmap of rows that all count; bits behind them may be set."""
+    size = (count + 7) // 8 + WORD // 8
+    return EVERY[:size] if size <= len(EVERY) else np.full(size, 255, np.uint8)

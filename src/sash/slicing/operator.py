@@ -205,7 +205,7 @@ class Operator:
         asked, options = self._asked, self._asked.options
         plan = make_plan(schema, asked.windows, asked.aggs, asked.by, asked.time, asked.order_by)
         plan = replace(plan, named=True)
-        emitted_schema(plan, options.emit)
+        self._schema = emitted_schema(plan, options.emit)
         self._lateness = 0 if options.lateness is None else plan.measure.ticks(options.lateness, "lateness")
         self._idle = None if options.idle is None else plan.measure.ticks(options.idle, "idle")
         self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
@@ -356,7 +356,7 @@ class Operator:
             view, reports = self._manager.reports(state, step, self._keys.count, self._since)
             if view is not None and reports:
                 parts.append((state, view, reports))
-        result = emitted(self._plan, options.emit, self._keys, parts)
+        result = emitted(self._plan, self._schema, self._keys, parts) if parts else self._schema.empty_table()
         self._watermark, self._dirty = watermark, FAR_AHEAD
         for state in self._states:
             state.evict(step.closed_now, self._keys.count, idle)
@@ -393,8 +393,9 @@ class Operator:
             return
         query = make_query(name, window, self._plan.measure, self._plan.schema)
         plan = self._plan.with_queries((*self._plan.queries, query))
-        emitted_schema(plan, self._asked.options.emit)
+        schema = emitted_schema(plan, self._asked.options.emit)
         self._flush()
+        self._schema = schema
         self._asked.windows[name] = window
         self._plan = plan
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
@@ -419,6 +420,7 @@ class Operator:
             return
         self._flush()
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
+        self._schema = emitted_schema(self._plan, self._asked.options.emit)
         for state in list(self._states):
             rest = tuple(q for q in state.plan.queries if q.name != name)
             if not rest:

@@ -171,7 +171,8 @@ class RowState:
             fresh[1:] = (np.diff(self.ticks) > shape.gap) | (np.diff(self.codes) != 0)
             last = np.append(np.flatnonzero(fresh)[1:], len(self.ticks)) - 1
             still = self.ticks[last] + shape.gap + 1 > horizon
-            return still[np.cumsum(fresh) - 1]
+            open_rows: Array = still[np.cumsum(fresh) - 1]
+            return open_rows
         return ~handler(shape).closed(shape, self.ticks, horizon)
 
     def with_queries(self, plan: Plan) -> None:

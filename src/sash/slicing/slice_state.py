@@ -7,32 +7,32 @@ which session it is in, so sessions need no edges of their own, and a late row t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.algebra import Form
 from sash.algorithms import reduce, tables
-from sash.kernels.compiler import compiled
+from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Plan
 from sash.slicing import order
-from sash.slicing.batch import edges_between, find_places
+from sash.slicing.batch import find_places
 from sash.slicing.inputs import Fields, fields
 from sash.slicing.partials import FieldPartials, Partials
 from sash.slicing.shapes import handler
+from sash.slicing.slicer import MOST_EDGES, Slicer
 from sash.slicing.view import View
 from sash.types import FAR_AHEAD, FAR_BACK, dtype
 from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
-MOST_EDGES = 1 << 16
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
-NO_EDGE = FAR_BACK + 1
-"""The cell of rows before which there is no edge."""
 
 
 class StoredPartials(FieldPartials):
@@ -90,6 +90,28 @@ class Slices:
         return sum(c.nbytes for c in self.columns())
 
 
+class Kernels:
+    """What a form's slices are made with."""
+
+    def __init__(self, form: Form) -> None:
+        self.gather = compiled(generate(reduce.segments, form, masked=True))
+        self.join = compiled(generate(reduce.segments, form, masked=True, partials=True))
+        self.state = self.join.module.state
+        self._form = form
+
+    @cached_property
+    def scatter(self) -> Kernel:
+        return compiled(generate(tables.scatter, self._form, masked=True))
+
+    @cached_property
+    def clear(self) -> Kernel:
+        return compiled(generate(tables.clear, self._form, masked=True))
+
+    def empty(self, count: int) -> list[Array]:
+        """Space for partials."""
+        return [np.empty(count, dtype(m)) for m in self.state]
+
+
 class SliceState:
     """The slice store and slice manager for workloads that keep no rows."""
 
@@ -97,12 +119,13 @@ class SliceState:
 
     def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
         self.plan = plan
+        self.slicer = Slicer(plan.queries)
         self.since = since
         empty = plan.schema.empty_table()
         self.forms = [fields(c, empty, always_masked=True).form for c in plan.columns]
-        self.layouts = [generate(reduce.segments, f, masked=True).state for f in self.forms]
+        self.kernels = [Kernels(f) for f in self.forms]
         none = np.empty(0, np.int64)
-        states = [[np.empty(0, dtype(m)) for m in layout] for layout in self.layouts]
+        states = [k.empty(0) for k in self.kernels]
         self.slices = Slices(none, none, none, none, none, [none for _ in self.forms], states)
         self.merges = 0
         self.splits = 0
@@ -132,27 +155,18 @@ class SliceState:
         if places is not None:
             ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
             inputs = [fields(c, table, always_masked=True) for c in self.plan.columns]
-        cell = self._cells(ticks)
+        cell = self.slicer.cells(ticks)
         cut = np.ones(len(ticks), bool)
         cut[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1]) | (np.diff(ticks) > self.gap)
         offsets = np.append(np.flatnonzero(cut), len(ticks)).astype(np.int64)
         states, held = [], []
-        for f in inputs:
-            module = generate(reduce.segments, f.form, masked=True)
-            group = [np.empty(len(offsets) - 1, dtype(m)) for m in module.state]
-            compiled(module)(*f.rows, offsets, 0, len(offsets) - 1, *group)
+        for f, kernels in zip(inputs, self.kernels, strict=True):
+            group = kernels.empty(len(offsets) - 1)
+            kernels.gather(*f.rows, offsets, 0, len(offsets) - 1, *group)
             states.append(group)
             held.append(np.diff(offsets) if f.held is None else np.add.reduceat(f.held.astype(np.int64), offsets[:-1]))
         at = offsets[:-1]
         return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), held, states)
-
-    def _cells(self, ticks: Array) -> Array:
-        """For each row the latest edge of any query at or before it."""
-        cell = np.full(len(ticks), NO_EDGE, np.int64)
-        for query in self.plan.queries:
-            if hasattr(query.shape, "previous_edges"):
-                np.maximum(cell, query.shape.previous_edges(ticks), out=cell)
-        return cell
 
     def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields]) -> Slices | None:
         """Rows in any order, straight to their slices."""
@@ -160,8 +174,8 @@ class SliceState:
         keys = np.unique(codes) if codes.max() > 0 else np.zeros(1, np.int64)
         local = codes if len(keys) == 1 and keys[0] == 0 else np.searchsorted(keys, codes)
         limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
-        edges = edges_between(self.plan, first, last, limit)
-        if edges is None or len(edges) > limit or edges[0] != self._cells(np.array([first]))[0]:
+        edges = self.slicer.edges(first, last, limit)
+        if edges is None:
             return None
         places = find_places(ticks, local, edges, first, last)
         total = len(keys) * len(edges)
@@ -169,11 +183,10 @@ class SliceState:
         tables.plain(tables.extent)(ticks, places, 0, len(ticks), firsts, lasts, counts)
         kept = np.flatnonzero(counts)
         states, held = [], []
-        for f in inputs:
-            module = generate(tables.scatter, f.form, masked=True)
-            group = [np.empty(total, dtype(m)) for m in module.state]
-            compiled(generate(tables.clear, f.form, masked=True))(*group, 0, total)
-            compiled(module)(*f.rows, places, 0, len(ticks), *group)
+        for f, kernels in zip(inputs, self.kernels, strict=True):
+            group = kernels.empty(total)
+            kernels.clear(*group, 0, total)
+            kernels.scatter(*f.rows, places, 0, len(ticks), *group)
             states.append([a[kept] for a in group])
             held.append(counts[kept] if f.held is None else np.bincount(places[f.held], minlength=total)[kept])
         return Slices(keys[kept // len(edges)], edges[kept % len(edges)], firsts[kept], lasts[kept], counts[kept], held, states)
@@ -184,13 +197,21 @@ class SliceState:
         """Put slices among those that are there; those of one key with nothing between them become one."""
         old = self.slices
         if not len(old):
-            joined = new
-        else:
-            joined = old.rebuilt([np.concatenate([a, b]) for a, b in zip(old.columns(), new.columns(), strict=True)])
-        self.slices = self._coalesced(joined, len(old))
+            self.slices = self._coalesced(new)
+            return
+        # Of a single key, what comes before the new slices stays as it is.
+        settled = 0
+        if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
+            settled = max(0, int(np.searchsorted(old.first, new.first.min())) - 1)
+        columns = [np.concatenate([a[settled:], b]) for a, b in zip(old.columns(), new.columns(), strict=True)]
+        joined = self._coalesced(old.rebuilt(columns), len(old) - settled)
+        if settled:
+            joined = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), joined.columns(), strict=True)])
+        self.slices = joined
 
     def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
-        places = np.lexsort((slices.first, slices.key))
+        one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
+        places = np.argsort(slices.first, kind="stable") if one_key else np.lexsort((slices.first, slices.key))
         slices = slices.take(places)
         offsets = np.empty(len(slices) + 1, np.int64)
         group = tables.plain(tables.group_slices)
@@ -203,10 +224,9 @@ class SliceState:
             self.merges += int(np.maximum(was_old[offsets[1:]] - was_old[offsets[:-1]] - 1, 0).sum())
         at = offsets[:-1]
         states = []
-        for form, parts in zip(self.forms, slices.states, strict=True):
-            module = generate(reduce.segments, form, masked=True, partials=True)
-            joined = [np.empty(groups, dtype(m)) for m in module.state]
-            compiled(module)(*parts, offsets, 0, groups, *joined)
+        for kernels, parts in zip(self.kernels, slices.states, strict=True):
+            joined = kernels.empty(groups)
+            kernels.join(*parts, offsets, 0, groups, *joined)
             states.append(joined)
         last = np.maximum.reduceat(slices.last, at)
         held = [np.add.reduceat(h, at) for h in slices.held]
@@ -230,19 +250,18 @@ class SliceState:
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         """Rows whose windows are all closed."""
-        late = np.ones(len(ticks), bool)
-        for query in self.plan.queries:
-            late &= handler(query.shape).closed(query.shape, ticks, horizon)
-        return late | (ticks < self.since)
+        return self.slicer.late(ticks, horizon) | (ticks < self.since)
 
     def evict(self, horizon: int, keys: int, idle: Array) -> None:
         """Drop what no window needs that ends after ``horizon``, and the keys that are idle."""
         s = self.slices
         if not len(s):
             return
-        needed = np.zeros(len(s), bool)
+        needed = s.first >= self.slicer.oldest_open(horizon)
+        if not len(idle) and needed.all():
+            return
         forever = False
-        for query in self.plan.queries:
+        for query in (self.slicer.queries[k] for k in self.slicer.others):
             if isinstance(query.shape, Everything):
                 forever = True
             elif isinstance(query.shape, Gaps):
@@ -266,10 +285,10 @@ class SliceState:
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""
-        self.plan = plan
+        self.plan, self.slicer = plan, Slicer(plan.queries)
         if len(self.slices):
             settled = self.slices.cell == SETTLED
-            cells = np.where(settled, SETTLED, self._cells(self.slices.first))
+            cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
             self.slices = self._coalesced(self.slices.with_cells(cells), len(self.slices))
 
     @property

@@ -23,6 +23,9 @@ from sash.windows.base import Everything, Periodic, Ranks, RowsBefore
 Array = npt.NDArray[Any]
 State = SliceState | RowState
 
+MOST_TOGETHER = 1 << 12
+"""Keys × queries up to which all windows of a step are found in one go."""
+
 
 @dataclass
 class Step:
@@ -55,9 +58,10 @@ class Step:
 
 @dataclass
 class Report:
-    """One query's windows to give."""
+    """Windows to give, of one query or several."""
 
-    query: Query
+    queries: Array
+    """Each window's query, by its place in the plan."""
     bounds: Bounds
     revision: Array
     retracted: Array
@@ -76,25 +80,60 @@ class WindowManager:
         view: View | None = None
         ids: Array | None = None
         found = []
-        for query in state.plan.queries:
-            if not self._may_report(query, state, step):
-                continue
-            if view is None:
-                view, ids = state.view(keys)
+        candidates = self._candidates(state, step)
+        if candidates:
+            view, ids = state.view(keys)
+        if view is not None and isinstance(state, SliceState) and len(candidates) > 1 and self._together(step, view, candidates):
+            periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
+            candidates = [k for k in candidates if not isinstance(state.plan.queries[k].shape, Periodic)]
+            found.append(self._periodic(state, np.array(periodic, np.int64), step, view, starts_at))
+        for k in candidates:
+            assert view is not None
+            query = state.plan.queries[k]
             report = self._report(query, state, step, view, ids, starts_at.get(query.name, FAR_BACK))
-            if report is not None:
-                found.append(report)
-        return view, found
+            report.queries[:] = k
+            found.append(report)
+        return view, [report for report in found if len(report.bounds)]
 
-    def _may_report(self, query: Query, state: State, step: Step) -> bool:
-        """A quick no for most of many queries."""
-        if self.emit != "final" or step.closing or not isinstance(query.shape, Periodic) or isinstance(state, RowState):
-            return True
-        shape = query.shape
-        phase = shape.offset + shape.size
-        return (step.closed_now - phase) // shape.every > (step.closed_before - phase) // shape.every
+    def _together(self, step: Step, view: View, candidates: list[int]) -> bool:
+        """Whether the windows of many queries over few keys are better found in one go."""
+        return self.emit == "final" and not step.closing and not len(step.idle) and view.keys * len(candidates) <= MOST_TOGETHER
 
-    def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report | None:
+    def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report:
+        """The windows of several periodic queries that end in a step."""
+        slicer = state.slicer
+        place = np.searchsorted(slicer.places, which)
+        size, every, phase = slicer.size[place], slicer.every[place], slicer.offset[place]
+        oldest = int(view.first[0]) if view.count == 1 else int(view.first.min()) if view.count else FAR_AHEAD
+        # A window that ended before the oldest slice started holds nothing.
+        first = np.maximum((step.closed_before - phase - size) // every + 1, (oldest - phase - size) // every + 1)
+        last = (step.closed_now - phase - size) // every
+        counts = np.maximum(0, last - first + 1)
+        number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        start = np.repeat(phase, counts) + number * np.repeat(every, counts)
+        end = start + np.repeat(size, counts)
+        queries = np.repeat(which, counts)
+        if starts_at:
+            since = np.array([starts_at.get(state.plan.queries[k].name, FAR_BACK) for k in queries.tolist()], np.int64)
+            started = start >= since
+            start, end, queries = start[started], end[started], queries[started]
+        parts = []
+        for key in range(view.keys):
+            low, high = int(view.key_offsets[key]), int(view.key_offsets[key + 1])
+            lo = low + np.searchsorted(view.starts[low:high], start)
+            hi = low + np.searchsorted(view.starts[low:high], end)
+            full = np.flatnonzero(hi > lo)
+            parts.append((queries[full], np.full(len(full), key), lo[full], hi[full], start[full], end[full]))
+        asked, keys, lo, hi, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
+        return Report(asked, Bounds(keys, lo, hi, start, end), np.zeros(len(keys), np.int64), np.zeros(len(keys), bool))
+
+    def _candidates(self, state: State, step: Step) -> list[int]:
+        """The queries that may have something to give: few of many, most of the time."""
+        if self.emit != "final" or step.closing or len(step.idle) or isinstance(state, RowState):
+            return list(range(len(state.plan.queries)))
+        return state.slicer.ending(step.closed_before, step.closed_now)
+
+    def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report:
         shape, hand = query.shape, handler(query.shape)
         after, until = step.closed_before, step.reported
         changes_only = self.emit != "final" and isinstance(state, SliceState) and step.dirty >= step.previous
@@ -126,14 +165,14 @@ class WindowManager:
         places = np.flatnonzero(asked)
         bounds, due = pick(bounds, places), due[places]
         if self.emit == "final":
-            report = Report(query, bounds, np.zeros(len(places), np.int64), np.zeros(len(places), bool))
+            report = Report(np.zeros(len(places), np.int64), bounds, np.zeros(len(places), np.int64), np.zeros(len(places), bool))
         else:
             report = self._changes(query, bounds, due, view, ids, step, complete=not (changes_only and self.emit == "update"))
         if isinstance(state, RowState):
             closed = due <= step.closed_now
             ranks = None if bounds.rows is None else bounds.rows[0][closed]
             state.close_windows(query, bounds.keys[closed], due[closed], ranks)
-        return report if len(report.bounds) else None
+        return report
 
     def _changes(self, query: Query, bounds: Bounds, due: Array, view: View, ids: Array | None, step: Step, *, complete: bool) -> Report:
         """New windows, changed ones, and those that are no more."""
@@ -164,7 +203,7 @@ class WindowManager:
         for identity in [i for i, g in given.items() if g[2] <= step.closed_now]:
             del given[identity]
         changed = pick(bounds, np.array(places, np.int64))
-        return _with_retractions(query, changed, np.array(revisions, np.int64), shown)
+        return _with_retractions(changed, np.array(revisions, np.int64), shown)
 
 
 def _identities(query: Query, bounds: Bounds) -> list[tuple[Any, ...]]:
@@ -197,10 +236,10 @@ def pick(bounds: Bounds, places: Array) -> Bounds:
     )  # fmt: skip
 
 
-def _with_retractions(query: Query, changed: Bounds, revisions: Array, gone: list[tuple[Any, ...]]) -> Report:
+def _with_retractions(changed: Bounds, revisions: Array, gone: list[tuple[Any, ...]]) -> Report:
     """Changed windows, then those that are no more, which hold no slices."""
     if not gone:
-        return Report(query, changed, revisions, np.zeros(len(changed), bool))
+        return Report(np.zeros(len(changed), np.int64), changed, revisions, np.zeros(len(changed), bool))
     count = len(gone)
 
     def column(k: int) -> Array:
@@ -226,7 +265,7 @@ def _with_retractions(query: Query, changed: Bounds, revisions: Array, gone: lis
         ranks,  # type: ignore[arg-type]
     )
     retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(count, bool)])
-    return Report(query, bounds, np.concatenate([revisions, column(4)]), retracted)
+    return Report(np.zeros(len(bounds), np.int64), bounds, np.concatenate([revisions, column(4)]), retracted)
 
 
 def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
@@ -235,16 +274,16 @@ def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
     return output_schema(plan, extra=extra)
 
 
-def emitted(plan: Plan, emit: str, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
+def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
     """Reports with their results."""
-    schema = emitted_schema(plan, emit)
-    tables = []
+    tables: list[pa.Table] = []
     for state, view, reports in parts:
         partials = state.partials(view)
+        names = pa.array([q.name for q in state.plan.queries], pa.string())
         for report in reports:
             bounds = report.bounds
             asked = look_at(bounds.lo, bounds.hi)
-            columns: list[Any] = [pa.repeat(pa.scalar(report.query.name), len(bounds))]
+            columns: list[Any] = [names.take(pa.array(report.queries))]
             columns += keys.take(bounds.keys)
             columns.append(window_column(plan, bounds))
             if plan.has_rows:
@@ -254,7 +293,7 @@ def emitted(plan: Plan, emit: str, keys: KeyIndex, parts: list[tuple[State, View
                 if report.retracted.any():
                     values = pa.array(values.to_pylist(), values.type, mask=report.retracted)
                 columns.append(values)
-            if emit != "final":
+            if REVISION in schema.names:
                 columns += [pa.array(report.revision), pa.array(report.retracted)]
             arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
             tables.append(pa.Table.from_arrays(arrays, schema=schema))

@@ -1,0 +1,128 @@
+"""The slicer: where the edges of all queries lie (sections 5.2 and 5.3, step 1).
+
+Periodic queries are held as arrays, so that a thousand of them cost about what one does. Edges ahead of the stream are worked out in
+stretches and remembered, which is the paper's cached next edge for batches.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sash.plan.logical import Query
+from sash.slicing.shapes import handler
+from sash.types import FAR_AHEAD, FAR_BACK
+from sash.windows.base import Everything, Gaps, Periodic
+
+Array = npt.NDArray[Any]
+
+STRETCH = 32
+"""How many times the span of a batch is looked ahead."""
+MOST_EDGES = 1 << 16
+
+
+class Slicer:
+    """The edges of a set of queries, none of them dependent on rows; sessions and everything have none."""
+
+    def __init__(self, queries: tuple[Query, ...]) -> None:
+        self.queries = queries
+        shapes = [q.shape for q in queries]
+        self.places = np.array([k for k, s in enumerate(shapes) if isinstance(s, Periodic)], np.int64)
+        table = np.array([(s.size, s.every, s.offset) for s in shapes if isinstance(s, Periodic)], np.int64).reshape(-1, 3)
+        self.size, self.every, self.offset = (np.ascontiguousarray(column) for column in table.T)
+        self.listed = [k for k, s in enumerate(shapes) if not isinstance(s, Periodic | Gaps | Everything)]
+        self.others = [k for k, s in enumerate(shapes) if not isinstance(s, Periodic)]
+        self._edges = np.empty(0, np.int64)
+        self._from, self._to = FAR_AHEAD, FAR_BACK
+        # Starts, and ends where they are not starts as well.
+        apart = self.size % self.every != 0
+        families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
+        steps = np.concatenate([self.every, self.every[apart]])
+        both = np.unique(np.stack([families % np.maximum(steps, 1), steps]), axis=1) if len(steps) else np.empty((2, 0), np.int64)
+        self._phase: Array = both[0]
+        self._step: Array = both[1]
+
+    @property
+    def has_edges(self) -> bool:
+        return bool(len(self._step)) or bool(self.listed)
+
+    def edges(self, first: int, last: int, limit: int = MOST_EDGES) -> Array | None:
+        """The edges from the last one at or before ``first`` up to ``last``; None if there are more than ``limit``."""
+        if not self.has_edges:
+            return None
+        if first < self._from or last > self._to:
+            if (1.0 / self._step).sum() * (last - first) > limit:
+                return None
+            self._work_out(first, last, limit)
+        low = int(np.searchsorted(self._edges, first, side="right")) - 1
+        high = int(np.searchsorted(self._edges, last, side="right"))
+        if low < 0 or high - low > limit:
+            return None
+        return self._edges[low:high]
+
+    def _work_out(self, first: int, last: int, limit: int) -> None:
+        """Remember the edges around and ahead of a stretch of time."""
+        span = max(last - first, 1)
+        density = float((1.0 / self._step).sum())
+        ahead = int(min(STRETCH * span, limit / density)) if density else STRETCH * span
+        start, stop = first - span, last + ahead
+        before = int(self._before(np.array([start]))[0])
+        low = start if before <= FAR_BACK + 1 else before
+        found = [self._periodic(low, stop)]
+        found += [self.queries[k].shape.edges(low, stop) for k in self.listed]
+        self._edges = np.unique(np.concatenate(found))
+        self._from, self._to = start, stop
+
+    def _periodic(self, first: int, last: int) -> Array:
+        start = first + (self._phase - first) % self._step
+        counts = np.maximum(0, (last - start) // self._step + 1)
+        number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        edges: Array = np.repeat(start, counts) + number * np.repeat(self._step, counts)
+        return edges
+
+    def _before(self, ticks: Array) -> Array:
+        """For a few ticks the latest edge at or before each."""
+        cell = np.full(len(ticks), FAR_BACK + 1, np.int64)
+        if len(self._step):
+            cell = np.maximum(cell, (ticks[:, None] - (ticks[:, None] - self._phase) % self._step).max(axis=1))
+        for k in self.listed:
+            cell = np.maximum(cell, self.queries[k].shape.previous_edges(ticks))
+        return cell
+
+    def cells(self, ticks: Array) -> Array:
+        """For each tick the latest edge at or before it, or one tick after the beginning of time if there is none."""
+        if len(ticks) and self.has_edges:
+            edges = self.edges(int(ticks.min()), int(ticks.max()))
+            if edges is not None and len(edges):
+                found: Array = edges[np.searchsorted(edges, ticks, side="right") - 1]
+                return found
+        if len(ticks) * len(self._step) <= 1 << 20:
+            return self._before(ticks)
+        cell = np.full(len(ticks), FAR_BACK + 1, np.int64)
+        for query in self.queries:
+            if hasattr(query.shape, "previous_edges"):
+                np.maximum(cell, query.shape.previous_edges(ticks), out=cell)
+        return cell
+
+    def oldest_open(self, horizon: int) -> int:
+        """Where the earliest periodic window starts that ends after ``horizon``."""
+        if not len(self.every):
+            return FAR_AHEAD
+        number = (horizon - self.offset - self.size) // self.every + 1
+        return int((self.offset + number * self.every).min())
+
+    def late(self, ticks: Array, horizon: int) -> Array:
+        """Rows all of whose windows had ended by ``horizon``."""
+        late: Array = ticks < self.oldest_open(horizon)
+        for k in self.others:
+            shape = self.queries[k].shape
+            late &= handler(shape).closed(shape, ticks, horizon)
+        return late
+
+    def ending(self, after: int, until: int) -> list[int]:
+        """Which queries may have a window that ends after ``after`` and not after ``until``."""
+        phase = self.offset + self.size
+        some = (until - phase) // self.every > (after - phase) // self.every
+        return sorted([*self.places[some].tolist(), *self.others])
