@@ -8,6 +8,7 @@ import pytest
 
 import sash
 from sash import functions as S
+from sash import windows as W
 from sash.errors import InvalidArgument, InvalidType, InvalidWindow, UnknownName, UnlawfulAlgorithm
 from tests.own_aggregates import affine
 
@@ -125,3 +126,83 @@ def test_out_is_unharmed_after_an_error():
     with pytest.raises(UnknownName):
         sash.rolling(X, 3, agg="maxx", out=out)
     assert (out == 5).all()
+
+
+# Tables.
+
+
+TABLE = pa.table(
+    {"time": pa.array([0, 1], pa.timestamp("us")), "n": [1, 2], "cpu": [1.0, 2.0], "job": ["a", "b"], "s": [{"x": 1}, {"x": 2}]}
+)
+GOOD = {"windows": W.tumbling("1 second"), "aggs": [S.sum("cpu")], "time": "time"}
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "message"),
+    [
+        ({"time": "tme"}, LookupError, "unknown column in time 'tme': did you mean 'time'"),
+        ({"time": None}, ValueError, "time is missing"),
+        ({"time": "job"}, TypeError, "'job' has the type string; it must be a timestamp"),
+        ({"by": "jbo"}, LookupError, "did you mean 'job'"),
+        ({"by": "s"}, TypeError, "cannot be grouped by"),
+        ({"aggs": [S.sum("cpi")]}, LookupError, "did you mean 'cpu'"),
+        ({"aggs": [S.sum("cpu +")]}, ValueError, r"cpu \+\n"),
+        ({"aggs": [S.sum("flor(cpu)")]}, LookupError, "did you mean 'floor'"),
+        ({"aggs": [S.sum("job")]}, TypeError, "sum does not take string"),
+        ({"aggs": [S.sum("cpu").where("cpu")]}, ValueError, "must be true or false"),
+        ({"aggs": []}, ValueError, "aggs is empty"),
+        ({"aggs": [S.sum()]}, ValueError, "needs a column"),
+        ({"aggs": [S.sum("cpu"), S.sum("cpu")]}, ValueError, r"two columns named 'sum\(cpu\)'"),
+        ({"aggs": [S.sum("cpu").alias("window")]}, ValueError, "two columns named 'window'"),
+        ({"windows": None}, ValueError, "windows is missing"),
+        ({"windows": {}}, ValueError, "windows is empty"),
+        ({"windows": "1 second"}, ValueError, "made with sash.windows"),
+        ({"windows": W.tumbling(5)}, ValueError, "give a duration such as"),
+        ({"windows": W.tumbling("1 second"), "time": "n"}, ValueError, "give an integer"),
+        ({"windows": W.tumbling("1 nanosecond")}, ValueError, "finer than the measure's unit"),
+        ({"windows": W.trailing("1 second")}, ValueError, "for sash.over"),
+        ({"windows": W.punctuation("cpu")}, ValueError, "must be true or false"),
+        ({"emit": "update"}, ValueError, "for streams"),
+        ({"emit": "sometimes"}, ValueError, "emit must be one of"),
+        ({"lateness": "-1 second"}, ValueError, "must not be negative"),
+        ({"empty": 1}, ValueError, "empty must be"),
+    ],
+)
+def test_tables_refuse(change, kind, message):
+    with pytest.raises(kind, match=message) as caught:
+        sash.aggregate(TABLE, **{**GOOD, **change})
+    assert isinstance(caught.value, sash.SashError)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: W.tumbling("-5 seconds"), "longer than nothing"),
+        (lambda: W.tumbling(0), "longer than nothing"),
+        (lambda: W.tumbling("5 parsecs"), "unknown unit 'parsecs'"),
+        (lambda: W.tumbling("soon"), "not a duration"),
+        (lambda: W.tumbling(None), "must be a duration"),
+        (lambda: W.sliding("1 hour", every="0 seconds"), "every must be longer than nothing"),
+        (lambda: W.session(0), "gap must be longer than nothing"),
+        (lambda: W.rows(0), "at least 1 row"),
+        (lambda: W.rows(2.5), "number of rows"),
+        (lambda: W.last_rows(-1, every="1 second"), "at least 1 row"),
+        (lambda: W.tumbling("1 hour", tz="Europe/Berlin"), "whole days"),
+        (lambda: W.tumbling("1 day", tz="Mars/Olympus"), "not a time zone"),
+        (lambda: W.trailing("1 hour", closed="up"), "closed must be one of"),
+        (lambda: W.punctuation(""), "SQL text"),
+        (lambda: W.tumbling("1 month 2 days"), "mixes months"),
+    ],
+)
+def test_windows_refuse(make, message):
+    with pytest.raises(sash.errors.InvalidWindow, match=message):
+        make()
+
+
+def test_over_refuses():
+    with pytest.raises(ValueError, match="over takes trailing windows"):
+        sash.over(TABLE, windows=W.tumbling("1 second"), aggs=[S.sum("cpu")], time="time")
+    with pytest.raises(ValueError, match="two columns named 'cpu'"):
+        sash.over(TABLE, windows=W.trailing("1 second"), aggs=[S.sum("cpu").alias("cpu")], time="time")
+    with pytest.raises(TypeError, match="must speak Arrow"):
+        sash.over([1, 2], windows=W.trailing("1 second"), aggs=[S.sum("cpu")], time="time")

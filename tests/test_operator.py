@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -60,12 +63,18 @@ def due(spec, at):
     return at[3]
 
 
-def run_final(steps, specs, aggs, lateness, **options):
+def restored(op, specs, aggs):
+    return sash.Operator.restore(op.snapshot(), windows=specs, aggs=aggs)
+
+
+def run_final(steps, specs, aggs, lateness, restarts=(), **options):
     op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, **options)
     op.add(table_of([]))
     got, when = {}, {}
     for number, (batch, watermark) in enumerate([*steps, ([], "close")]):
         op.add(table_of(batch))
+        if number in restarts:
+            op = restored(op, specs, aggs)
         if watermark is None:
             continue
         result = op.close() if watermark == "close" else op.advance(watermark)
@@ -73,7 +82,6 @@ def run_final(steps, specs, aggs, lateness, **options):
             assert key_of(r) not in got, "a window was given twice"
             got[key_of(r)] = rest_of(r)
             when[key_of(r)] = watermark
-        assert number >= 0
     return got, when
 
 
@@ -83,7 +91,7 @@ def test_final_results_are_those_of_the_table(aggs):
     def run(data, cases, rows, lateness):
         specs = {name: spec for name, (spec, _) in cases.items()}
         steps = data.draw(arrivals(rows, lateness))
-        got, when = run_final(steps, specs, aggs, lateness)
+        got, when = run_final(steps, specs, aggs, lateness, data.draw(st.sets(st.integers(0, 8))))
         expected = whole(rows, specs, aggs)
         assert got == expected
         marks = [w for _, w in steps if w is not None]
@@ -108,8 +116,11 @@ def test_the_last_revision_is_the_final_result(emit, aggs):
         op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit)
         op.add(table_of([]))
         latest: dict = {}
-        for batch, watermark in [*steps, ([], "close")]:
+        restarts = data.draw(st.sets(st.integers(0, 8)))
+        for number, (batch, watermark) in enumerate([*steps, ([], "close")]):
             op.add(table_of(batch))
+            if number in restarts:
+                op = restored(op, specs, aggs)
             if watermark is None:
                 continue
             result = op.close() if watermark == "close" else op.advance(watermark)
@@ -121,13 +132,11 @@ def test_the_last_revision_is_the_final_result(emit, aggs):
                 latest[key_of(r)] = r
         standing: dict = {}
         for at, r in latest.items():
-            identity = (
-                at[:2] + (at[4][0],)
-                if at[4] is not None
-                else at[:2] + (at[3],)
-                if isinstance(specs[at[0]], type(W.last_rows(1, 1)))
-                else at
-            )
+            identity = at
+            if at[4] is not None:
+                identity = (*at[:2], at[4][0])
+            elif isinstance(specs[at[0]], type(W.last_rows(1, 1))):
+                identity = (*at[:2], at[3])
             if identity not in standing or standing[identity][1]["revision"] < r["revision"]:
                 standing[identity] = (at, r)
         got = {at: rest_of(r) for at, r in standing.values() if not r["retracted"]}
@@ -204,3 +213,137 @@ def test_queries_come_and_go():
     op.remove_query("a")
     op.remove_query("p")
     assert {r["query"] for r in op.close().to_pylist()} == {"b", "s"}
+
+
+# Snapshots that must be refused.
+
+
+def test_damaged_and_foreign_snapshots_are_refused():
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v")], time="t")
+    op.add([{"t": 1, "v": 2}])
+    good = op.snapshot()
+    for bad, reason in [
+        (b"", "no snapshot"),
+        (b"something else", "no snapshot"),
+        (good[:-1], "damaged"),
+        (good[:40] + bytes([good[40] ^ 1]) + good[41:], "damaged"),
+        ("text", "bytes"),
+    ]:
+        with pytest.raises(sash.errors.InvalidSnapshot, match=reason):
+            sash.Operator.restore(bad)
+    newer = good[:8] + bytes([99]) + good[9:-32]
+    with pytest.raises(sash.errors.InvalidSnapshot, match="version 99"):
+        sash.Operator.restore(newer + hashlib.sha256(newer).digest())
+    with pytest.raises(sash.errors.InvalidSnapshot, match="tumbling"):
+        sash.Operator.restore(good, windows=W.tumbling(11))
+    with pytest.raises(sash.errors.InvalidSnapshot, match="aggs"):
+        sash.Operator.restore(good, aggs=[S.max("v")])
+    assert sash.Operator.restore(good).close().to_pylist() == op.close().to_pylist()
+
+
+def test_own_windows_and_aggregates_are_given_again():
+    specs, aggs = {"d": window_oracle.Delta("v", 3)}, [affine("v").alias("a")]
+    op = sash.Operator(windows=specs, aggs=aggs, time="t")
+    op.add([{"t": 1, "v": 2}])
+    with pytest.raises(sash.errors.InvalidSnapshot, match="user's own"):
+        sash.Operator.restore(op.snapshot())
+    with pytest.raises(sash.errors.InvalidSnapshot, match="affine"):
+        sash.Operator.restore(op.snapshot(), windows=specs)
+    with pytest.raises(sash.errors.InvalidSnapshot, match="window 'd'"):
+        sash.Operator.restore(op.snapshot(), windows={"d": window_oracle.Delta("v", 4)}, aggs=aggs)
+    again = sash.Operator.restore(op.snapshot(), windows=specs, aggs=aggs)
+    assert again.close().to_pylist() == op.close().to_pylist()
+
+
+# Bad input: a clear error, and the operator is unharmed.
+
+
+def test_bad_input_leaves_the_operator_unharmed():
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")
+    op.add([{"t": 1, "v": 2}])
+    bad = [
+        (pa.table({"t": [1]}), LookupError, "'v'"),
+        (pa.table({"t": [1], "v": ["x"]}), TypeError, "'v' has the type string"),
+        (pa.table({"t": [1], "v": [1], "w": [1]}), ValueError, "'w'"),
+        ([{"t": 1, "v": "x"}], TypeError, "do not fit"),
+        ([{"t": 1, "z": 1}], ValueError, "'z'"),
+        ([1, 2], TypeError, "dictionaries"),
+        (object(), TypeError, "Arrow"),
+        ([{"t": 2**62, "v": 1}], ValueError, "2\\*\\*61"),
+    ]
+    for batch, kind, message in bad:
+        with pytest.raises(kind, match=message):
+            op.add(batch)
+    assert op.advance(5).num_rows == 0
+    with pytest.raises(ValueError, match="only advances"):
+        op.advance(4)
+    with pytest.raises(ValueError, match="watermark"):
+        op.advance("later")
+    with pytest.raises(ValueError, match="already"):
+        op.add_query("window", W.tumbling(3))
+    with pytest.raises(LookupError, match="query"):
+        op.remove_query("windoe")
+    with pytest.raises(ValueError, match="last query"):
+        op.remove_query("window")
+    with pytest.raises(ValueError, match="late"):
+        op.late_rows()
+    op.add([{"t": 2, "v": 3}])
+    assert op.advance(10).to_pylist() == [{"query": "window", "window": {"start": 0, "end": 10}, "s": 5}]
+    op.close()
+    with pytest.raises(ValueError, match="closed"):
+        op.add([{"t": 2, "v": 3}])
+
+
+def test_in_order_streams_refuse_a_row_out_of_order():
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.count().alias("n")], time="t", ordered=True)
+    assert op.add([{"t": 1}, {"t": 11}]).column("n").to_pylist() == [1]
+    with pytest.raises(sash.errors.LateRow, match="row 1 of the batch has the time 14"):
+        op.add([{"t": 15}, {"t": 14}])
+    with pytest.raises(sash.errors.LateRow):
+        op.add([{"t": 10}])
+    with pytest.raises(ValueError, match="in-order"):
+        op.advance(3)
+    assert op.add([{"t": 20}]).column("n").to_pylist() == [1]
+
+
+def test_idle_keys_are_closed_and_rows_ahead_set_aside():
+    op = sash.Operator(windows={"p": W.punctuation("v = 0"), "u": W.unbounded()}, aggs=[S.sum("v").alias("s")], by="k", time="t", idle=100)
+    op.add([{"k": 1, "t": 1, "v": 5}, {"k": 2, "t": 90, "v": 6}])
+    assert op.advance(50).num_rows == 0
+    assert sorted((r["query"], r["k"], r["s"]) for r in op.advance(150).to_pylist()) == [("p", 1, 5), ("u", 1, 5)]
+    op.add([{"k": 1, "t": 160, "v": 1}])
+    assert sorted((r["query"], r["k"], r["s"]) for r in op.close().to_pylist()) == [("p", 1, 1), ("p", 2, 6), ("u", 1, 1), ("u", 2, 6)]
+    now = datetime.datetime.now(datetime.UTC)
+    op = sash.Operator(windows=W.unbounded(), aggs=[S.count().alias("n")], time="t", max_ahead="1 hour")
+    op.add(pa.table({"t": pa.array([now, now + datetime.timedelta(hours=2)], pa.timestamp("us", "UTC"))}))
+    assert (op.stats.ahead, op.close().column("n").to_pylist()) == (1, [1])
+
+
+def test_explain_shows_the_decision_trees():
+    op = sash.Operator(windows={"t": W.tumbling(10), "r": W.rows(5)}, aggs=[S.sum("v"), S.max("v"), S.avg("v")], time="t")
+    op.add([{"t": 1, "v": 2}])
+    text = op.explain()
+    assert "rows kept: no (edges are known in advance and the aggregates commute" in text
+    assert "rows kept: yes (out of order, and rows are counted" in text
+    assert "slices of sum(v): invert" in text
+    assert "slices of max(v): nothing, unless" in text
+    op.remove_query("r")
+    assert "rows kept: yes" not in op.explain()
+
+
+@given(rows=rows_strategy(), sizes=st.lists(st.integers(1, 7), max_size=30), case=window_oracle.cases())
+def test_batches_of_any_size_mean_the_same(rows, sizes, case):
+    """Rows one by one as dictionaries, and in batches."""
+    spec = {"w": case[0]}
+    one = sash.Operator(windows=spec, aggs=COMMUTE, by="k", time="t")
+    many = sash.Operator(windows=spec, aggs=COMMUTE, by="k", time="t")
+    one.add(table_of([]))
+    many.add(table_of([]))
+    at = 0
+    for size in [*sizes, len(rows) + 1]:
+        part = rows[at : at + size]
+        for r in part:
+            one.add([{"k": r.key, "t": r.t, "v": r.v, "flag": r.flag, "n": r.n}])
+        many.add(table_of(part))
+        at += size
+    assert one.close().to_pylist() == many.close().to_pylist()

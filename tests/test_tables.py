@@ -328,7 +328,7 @@ def test_threads_make_no_difference(monkeypatch):
     two = run()
     assert one[0].equals(two[0])
     assert one[1].equals(two[1])
-    rows = one[0].filter((np.asarray(one[0].column("k")) == 3)).to_pylist()
+    rows = one[0].filter(np.asarray(one[0].column("k")) == 3).to_pylist()
     t, v, k = (table.column(c).to_numpy() for c in ("t", "v", "k"))
     for r in rows[:: len(rows) // 5]:
         held = v[(k == 3) & (t >= r["window"]["start"]) & (t < r["window"]["end"])]

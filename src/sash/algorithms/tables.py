@@ -113,16 +113,34 @@ def add_up(S: States, T: States, begin: int, end: int) -> int:
     return end
 
 
-def extent(ticks: Index, places: Index, begin: int, end: int, first: Index, last: Index, counts: Index) -> int:
-    """First and last tick, and the number of rows, of each place."""
-    for i in range(begin, end):
-        p, t = places[i], ticks[i]
-        if counts[p] == 0 or t < first[p]:
-            first[p] = t
-        if counts[p] == 0 or t > last[p]:
-            last[p] = t
+def locate(
+    ticks: Index, keys: Index, count: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, many: int,
+    places: Index, first: Index, last: Index, counts: Index,
+) -> int:  # fmt: skip
+    """:func:`cells` for rows in any order, without a branch per row; and the first and last tick and the rows of each place.
+
+    ``edges`` has one more at the end that no row reaches. Unless ``many``, no stretch of ``2**shift`` ticks has two edges.
+    """
+    for i in range(count):
+        t = ticks[i]
+        j = lookup[(t - base) >> shift]
+        j += 1 if edges[j + 1] <= t else 0
+        if many:
+            while edges[j + 1] <= t:
+                j += 1
+        p = keys[i] * edge_count + j
+        places[i] = p
+        first[p] = min(first[p], t)
+        last[p] = max(last[p], t)
         counts[p] += 1
-    return end
+    return count
+
+
+def add_at(S: States, places: Index, T: States, count: int) -> int:
+    """``S[places[i]]`` followed by ``T[i]``."""
+    for i in range(count):
+        store(S, places[i], combine(load(S, places[i]), load(T, i)))
+    return count
 
 
 def group_slices(

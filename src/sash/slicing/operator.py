@@ -17,15 +17,18 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.columns import arrow_column
-from sash.errors import InvalidArgument, InvalidType, LateRow, unknown
+from sash.errors import InvalidArgument, InvalidSnapshot, InvalidType, LateRow, unknown
+from sash.functions.call import Call, resolve
 from sash.plan.logical import Column, Plan, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.batch import checked_ticks
+from sash.slicing.descriptions import of_call, of_window, to_call, to_window
 from sash.slicing.inputs import fields
 from sash.slicing.keys import KeyIndex
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import SliceState
+from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager, emitted, emitted_schema
 from sash.types import FAR_AHEAD, FAR_BACK, Duration, is_ranked
 from sash.windows.base import Window
@@ -146,7 +149,7 @@ class Operator:
         if isinstance(batch, list) and self._dict_types is not None and not self._asked.options.ordered:
             types = self._dict_types
             for row in batch:
-                if row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
+                if not isinstance(row, dict) or row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
                     break
             else:
                 self._pending_dicts += batch
@@ -206,6 +209,7 @@ class Operator:
         plan = make_plan(schema, asked.windows, asked.aggs, asked.by, asked.time, asked.order_by)
         plan = replace(plan, named=True)
         self._schema = emitted_schema(plan, options.emit)
+        self._nothing = self._schema.empty_table()
         self._lateness = 0 if options.lateness is None else plan.measure.ticks(options.lateness, "lateness")
         self._idle = None if options.idle is None else plan.measure.ticks(options.idle, "idle")
         self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
@@ -356,7 +360,7 @@ class Operator:
             view, reports = self._manager.reports(state, step, self._keys.count, self._since)
             if view is not None and reports:
                 parts.append((state, view, reports))
-        result = emitted(self._plan, self._schema, self._keys, parts) if parts else self._schema.empty_table()
+        result = emitted(self._plan, self._schema, self._keys, parts) if parts else self._nothing
         self._watermark, self._dirty = watermark, FAR_AHEAD
         for state in self._states:
             state.evict(step.closed_now, self._keys.count, idle)
@@ -395,7 +399,7 @@ class Operator:
         plan = self._plan.with_queries((*self._plan.queries, query))
         schema = emitted_schema(plan, self._asked.options.emit)
         self._flush()
-        self._schema = schema
+        self._schema, self._nothing = schema, schema.empty_table()
         self._asked.windows[name] = window
         self._plan = plan
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
@@ -421,6 +425,7 @@ class Operator:
         self._flush()
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
         self._schema = emitted_schema(self._plan, self._asked.options.emit)
+        self._nothing = self._schema.empty_table()
         for state in list(self._states):
             rest = tuple(q for q in state.plan.queries if q.name != name)
             if not rest:
@@ -428,6 +433,91 @@ class Operator:
             elif len(rest) < len(state.plan.queries):
                 state.with_queries(state.plan.with_queries(rest))
                 state.evict(max(self._watermark - self._lateness, FAR_BACK), self._keys.count, np.empty(0, np.int64))
+
+    # Taking it elsewhere.
+
+    def snapshot(self) -> bytes:
+        """All state as bytes, for :meth:`restore`."""
+        if self._is_closed:
+            raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
+        self._flush()
+        options = self._asked.options
+        header: dict[str, Any] = {
+            "query": {
+                "windows": {name: of_window(w) for name, w in self._asked.windows.items()},
+                "aggs": [of_call(c) for c in self._calls()],
+                "by": self._asked.by, "time": self._asked.time, "order_by": self._asked.order_by,
+                "ordered": options.ordered, "store": options.store, "emit": options.emit, "late": options.late,
+                **{n: _duration(getattr(options, n)) for n in ("lateness", "idle", "max_ahead")},
+            },
+            "stats": vars(self._stats),
+            "started": self._plan is not None,
+        }  # fmt: skip
+        sections: dict[str, pa.Table] = {}
+        if self._plan is not None:
+            header |= {
+                "watermark": self._watermark, "newest": self._newest, "dirty": self._dirty, "next_id": self._next_id, "since": self._since,
+                "last_seen": self._last_seen.tolist(), "given": self._manager.save(), "states": [],
+            }  # fmt: skip
+            sections["schema"] = self._plan.schema.empty_table()
+            sections["keys"] = pa.table(dict(zip(self._plan.by, self._keys.values, strict=True)))
+            sections["late"] = pa.concat_tables(self._late) if self._late else self._plan.schema.empty_table()
+            for k, state in enumerate(self._states):
+                facts, table = state.save()
+                header["states"].append({**facts, "queries": [q.name for q in state.plan.queries]})
+                sections[f"state{k}"] = table
+        return pack(header, sections)
+
+    @classmethod
+    def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
+        """The operator again. Users' own windows and aggregates are code, so they are given once more; they must be the same."""
+        header, sections = unpack(snapshot)
+        query = header["query"]
+        specs = {name: to_window(d) for name, d in query["windows"].items()}
+        given = dict(windows) if isinstance(windows, dict) else {} if windows is None else {"window": windows}
+        for name, spec in specs.items():
+            if name in given and of_window(given[name]) != query["windows"][name]:
+                raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {query['windows'][name]}")
+            specs[name] = given.get(name, spec)
+            if specs[name] is None:
+                raise InvalidSnapshot(f"window {name!r} is a user's own ({query['windows'][name]['own']}): restore(bytes, windows=...)")
+        calls = [to_call(d) for d in query["aggs"]]
+        if aggs is not None or any(c is None for c in calls):
+            own = [resolve(a, "aggs") for a in (aggs if isinstance(aggs, list | tuple) else [] if aggs is None else [aggs])]
+            for k, (d, c) in enumerate(zip(query["aggs"], calls, strict=True)):
+                match = c if c is not None else next((o for o in own if of_call(o) == d), None)
+                if match is None:
+                    raise InvalidSnapshot(f"aggs lacks the user's own aggregate {d['own']!r} of the snapshot, or it has changed")
+                calls[k] = match
+            if aggs is not None and [of_call(o) for o in own] != query["aggs"]:
+                raise InvalidSnapshot(f"aggs are {own}; the snapshot has {[d.get('aggregate', d.get('own')) for d in query['aggs']]}")
+        settings: dict[str, Any] = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
+        settings |= {n: None if query[n] is None else Duration(**query[n]) for n in ("lateness", "idle", "max_ahead")}
+        op = cls(windows=specs, aggs=calls, **settings)
+        op._stats = Stats(**header["stats"])
+        if header["started"]:
+            op._resume(header, sections)
+        return op
+
+    def _resume(self, header: dict[str, Any], sections: dict[str, pa.Table]) -> None:
+        self._start(sections["schema"].schema)
+        assert self._plan is not None
+        self._keys.restore([c.combine_chunks() for c in sections["keys"].columns])
+        self._watermark, self._newest, self._dirty = header["watermark"], header["newest"], header["dirty"]
+        self._next_id, self._since = header["next_id"], header["since"]
+        self._last_seen = np.array(header["last_seen"], np.int64)
+        self._manager.load(header["given"])
+        self._late = [sections["late"]] if sections["late"].num_rows else []
+        by_name = {q.name: q for q in self._plan.queries}
+        self._states = []
+        for k, facts in enumerate(header["states"]):
+            state = self._state(facts["keeps_rows"], self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
+            state.load(facts, sections[f"state{k}"])
+            self._states.append(state)
+
+    def _calls(self) -> list[Call]:
+        aggs = self._asked.aggs
+        return [resolve(a, "aggs") for a in (aggs if isinstance(aggs, list | tuple) else [aggs])]
 
     # Looking at it.
 
@@ -458,6 +548,10 @@ class Operator:
                 how = decisions.removal(options.ordered, query.window, self._form(column))
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
         return "\n".join(lines)
+
+
+def _duration(duration: Duration | None) -> dict[str, Any] | None:
+    return None if duration is None else vars(duration)
 
 
 def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:

@@ -180,6 +180,26 @@ class RowState:
         self.plan = plan
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
 
+    def save(self) -> tuple[dict[str, Any], pa.Table]:
+        """The state as data."""
+        facts = {
+            "keeps_rows": True, "since": self.since, "merges": self.merges, "splits": self.splits,
+            "bases": self.bases.tolist(), "closed": {name: marks.tolist() for name, marks in self.closed.items()},
+        }  # fmt: skip
+        extra = {"\0ticks": self.ticks, "\0codes": self.codes, "\0ids": self.ids}
+        table = self.table
+        for name, values in extra.items():
+            table = table.append_column(name, pa.array(values, pa.int64()))
+        return facts, table
+
+    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
+        """Take over what was saved."""
+        self.ticks, self.codes, self.ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
+        self.table = table.drop_columns(["\0ticks", "\0codes", "\0ids"]).combine_chunks()
+        self.bases = np.array(facts["bases"], np.int64)
+        self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}
+        self.merges, self.splits = facts["merges"], facts["splits"]
+
     @property
     def stats(self) -> dict[str, int]:
         return {"slices": 0, "kept_rows": len(self.ticks), "bytes": self.table.nbytes + 24 * len(self.ticks)}

@@ -20,7 +20,7 @@ from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Plan
 from sash.slicing import order
-from sash.slicing.batch import find_places
+from sash.slicing.batch import located
 from sash.slicing.inputs import Fields, fields
 from sash.slicing.partials import FieldPartials, Partials
 from sash.slicing.shapes import handler
@@ -104,6 +104,10 @@ class Kernels:
         return compiled(generate(tables.scatter, self._form, masked=True))
 
     @cached_property
+    def add_at(self) -> Kernel:
+        return compiled(generate(tables.add_at, self._form, masked=True, partials=True))
+
+    @cached_property
     def clear(self) -> Kernel:
         return compiled(generate(tables.clear, self._form, masked=True))
 
@@ -177,10 +181,8 @@ class SliceState:
         edges = self.slicer.edges(first, last, limit)
         if edges is None:
             return None
-        places = find_places(ticks, local, edges, first, last)
+        places, firsts, lasts, counts = located(ticks, local, len(keys), edges, first, last)
         total = len(keys) * len(edges)
-        firsts, lasts, counts = (np.zeros(total, np.int64) for _ in range(3))
-        tables.plain(tables.extent)(ticks, places, 0, len(ticks), firsts, lasts, counts)
         kept = np.flatnonzero(counts)
         states, held = [], []
         for f, kernels in zip(inputs, self.kernels, strict=True):
@@ -199,6 +201,8 @@ class SliceState:
         if not len(old):
             self.slices = self._coalesced(new)
             return
+        if self._updated(old, new):
+            return
         # Of a single key, what comes before the new slices stays as it is.
         settled = 0
         if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
@@ -208,6 +212,26 @@ class SliceState:
         if settled:
             joined = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), joined.columns(), strict=True)])
         self.slices = joined
+
+    def _updated(self, old: Slices, new: Slices) -> bool:
+        """Add to slices that are there, if all are, which is the rule for small batches of a single key."""
+        one_key = old.key[0] == old.key[-1] == new.key[0] == new.key[-1]
+        if self.gap != FAR_AHEAD or len(new) > len(old) or not one_key:
+            return False
+        places = np.searchsorted(old.cell, new.cell)
+        if places[-1] >= len(old) or not np.array_equal(old.cell[places], new.cell) or not self._ordered(old, new, places):
+            return False
+        old.first[places] = np.minimum(old.first[places], new.first)
+        old.last[places] = np.maximum(old.last[places], new.last)
+        old.count[places] += new.count
+        for mine, theirs in zip(old.held, new.held, strict=True):
+            mine[places] += theirs
+        for kernels, mine_states, new_states in zip(self.kernels, old.states, new.states, strict=True):
+            kernels.add_at(*mine_states, places, *new_states, len(places))
+        return True
+
+    def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
+        return all(f.commutative for f in self.forms) or bool(np.all(old.last[places] <= new.first))
 
     def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
         one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
@@ -290,6 +314,18 @@ class SliceState:
             settled = self.slices.cell == SETTLED
             cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
             self.slices = self._coalesced(self.slices.with_cells(cells), len(self.slices))
+
+    def save(self) -> tuple[dict[str, Any], pa.Table]:
+        """The state as data."""
+        columns = self.slices.columns()
+        facts = {"keeps_rows": False, "since": self.since, "merges": self.merges, "splits": self.splits}
+        return facts, pa.table({f"c{k}": pa.array(c) for k, c in enumerate(columns)})
+
+    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
+        """Take over what was saved."""
+        columns = [c.to_numpy().copy() for c in table.columns]
+        self.slices = self.slices.rebuilt(columns)
+        self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
     def stats(self) -> dict[str, int]:

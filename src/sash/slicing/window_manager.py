@@ -75,6 +75,14 @@ class WindowManager:
         self.given: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
         """For each query: a window's identity to its revision, its content's fingerprint, when it is due, and how it was reported."""
 
+    def save(self) -> dict[str, Any]:
+        """What was given, as data."""
+        return {name: [[list(i), *g] for i, g in given.items()] for name, given in self.given.items()}
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Take over what was saved."""
+        self.given = {name: {tuple(i): [r, _tuples(c), d, _tuples(s)] for i, r, c, d, s in entries} for name, entries in saved.items()}
+
     def reports(self, state: State, step: Step, keys: int, starts_at: dict[str, int]) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""
         view: View | None = None
@@ -85,8 +93,10 @@ class WindowManager:
             view, ids = state.view(keys)
         if view is not None and isinstance(state, SliceState) and len(candidates) > 1 and self._together(step, view, candidates):
             periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
-            candidates = [k for k in candidates if not isinstance(state.plan.queries[k].shape, Periodic)]
-            found.append(self._periodic(state, np.array(periodic, np.int64), step, view, starts_at))
+            together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
+            if together is not None:
+                candidates = [k for k in candidates if not isinstance(state.plan.queries[k].shape, Periodic)]
+                found.append(together)
         for k in candidates:
             assert view is not None
             query = state.plan.queries[k]
@@ -99,16 +109,20 @@ class WindowManager:
         """Whether the windows of many queries over few keys are better found in one go."""
         return self.emit == "final" and not step.closing and not len(step.idle) and view.keys * len(candidates) <= MOST_TOGETHER
 
-    def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report:
-        """The windows of several periodic queries that end in a step."""
+    def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report | None:
+        """The windows of several periodic queries that end in a step; None if there are too many."""
         slicer = state.slicer
         place = np.searchsorted(slicer.places, which)
         size, every, phase = slicer.size[place], slicer.every[place], slicer.offset[place]
-        oldest = int(view.first[0]) if view.count == 1 else int(view.first.min()) if view.count else FAR_AHEAD
+        if not view.count or not len(which):
+            return None
+        oldest = int(view.first.min())
         # A window that ended before the oldest slice started holds nothing.
         first = np.maximum((step.closed_before - phase - size) // every + 1, (oldest - phase - size) // every + 1)
         last = (step.closed_now - phase - size) // every
         counts = np.maximum(0, last - first + 1)
+        if int(counts.sum()) * view.keys > 4 * MOST_TOGETHER:
+            return None
         number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
         start = np.repeat(phase, counts) + number * np.repeat(every, counts)
         end = start + np.repeat(size, counts)
@@ -204,6 +218,10 @@ class WindowManager:
             del given[identity]
         changed = pick(bounds, np.array(places, np.int64))
         return _with_retractions(changed, np.array(revisions, np.int64), shown)
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
 
 
 def _identities(query: Query, bounds: Bounds) -> list[tuple[Any, ...]]:

@@ -1,0 +1,62 @@
+"""An operator's state as bytes: a header in JSON, sections in Arrow's format, and a digest over all.
+
+The version is that of the format. A snapshot of an unknown version, of other queries or columns, or a damaged one is refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidSnapshot
+
+MAGIC = b"SASHSNAP"
+VERSION = 1
+_LENGTH = struct.Struct("<Q")
+
+
+def pack(header: dict[str, Any], sections: dict[str, pa.Table]) -> bytes:
+    """Header and tables as bytes."""
+    text = json.dumps({**header, "sections": list(sections)}).encode()
+    parts = [MAGIC, bytes([VERSION]), _LENGTH.pack(len(text)), text]
+    for table in sections.values():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        body = sink.getvalue().to_pybytes()
+        parts += [_LENGTH.pack(len(body)), body]
+    whole = b"".join(parts)
+    return whole + hashlib.sha256(whole).digest()
+
+
+def unpack(given: Any) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """Header and tables again, or an error that says what is wrong with the bytes."""
+    if not isinstance(given, bytes | bytearray | memoryview):
+        raise InvalidSnapshot(f"a snapshot is bytes, not {type(given).__qualname__}")
+    data = bytes(given)
+    if not data.startswith(MAGIC):
+        raise InvalidSnapshot("these bytes are no snapshot of a sash operator")
+    if len(data) < len(MAGIC) + 1 + 32 or hashlib.sha256(data[:-32]).digest() != data[-32:]:
+        version = data[len(MAGIC)] if len(data) > len(MAGIC) else None
+        raise InvalidSnapshot(f"the snapshot (version {version}) is damaged: its digest does not fit")
+    version = data[len(MAGIC)]
+    if version != VERSION:
+        raise InvalidSnapshot(f"the snapshot has version {version}; this sash reads version {VERSION}")
+    at = len(MAGIC) + 1
+
+    def part() -> bytes:
+        nonlocal at
+        (length,) = _LENGTH.unpack_from(data, at)
+        at += _LENGTH.size + length
+        return data[at - length : at]
+
+    header = json.loads(part())
+    sections = {}
+    for name in header["sections"]:
+        with pa.ipc.open_stream(part()) as reader:
+            sections[name] = reader.read_all()
+    return header, sections
