@@ -7,7 +7,9 @@ from typing import Any
 
 from sash import threads
 from sash.algorithms.rolling import modules
+from sash.api.explain_tables import explain_table
 from sash.api.rolling import checked, decide, prepare, result_type
+from sash.errors import InvalidArgument
 from sash.kernels.compiler import is_at_hand
 from sash.kernels.generate import Module
 from sash.plan.choose import choose_holistic
@@ -27,9 +29,18 @@ class Explanation:
 
 
 def explain(
-    values: Any, size: int, every: int = 1, agg: Any = "min", algorithm: str = "auto", device: str = "auto", source: bool = False
+    values: Any,
+    size: int | None = None,
+    every: int = 1,
+    agg: Any = "min",
+    algorithm: str = "auto",
+    device: str = "auto",
+    source: bool = False,
+    **table: Any,
 ) -> Explanation:
-    """The plan of :func:`sash.rolling` with the same arguments; with ``source`` also the text of its kernels.
+    """The plan of :func:`sash.rolling`, or, with ``windows=``, of :func:`sash.aggregate` or :func:`sash.over` with the same arguments.
+
+    With ``source`` the text of rolling's kernels is shown as well.
 
     >>> import numpy as np, sash
     >>> print(sash.explain(np.zeros(100), 10, agg="max"))
@@ -39,7 +50,22 @@ def explain(
         no vector lanes: 100 rows are too few for windows of 10
       laws: associative, commutative, selective
       device: cpu, ... thread...
+
+    >>> import pyarrow as pa
+    >>> from sash import functions as S, windows as W
+    >>> rows = pa.table({"t": [1, 2, 5, 12], "cpu": [3, 4, 5, 6]})
+    >>> print(sash.explain(rows, windows=W.sliding(10, every=5), aggs=[S.sum("cpu")], time="t"))
+    aggregate 4 rows, 1 key, measured in int64
+      window: sliding(10, every 5), context free
+      slices: scatter
+        edges are known and aggregates commute: each row is added to its slice, in any order
+      sum(cpu) -> int64: two stacks, block by block, over slices
+      device: cpu, ... thread...
     """
+    if "windows" in table:
+        return Explanation(tuple(explain_table(values, **table)))
+    if table or size is None:
+        raise InvalidArgument("explain takes the arguments of sash.rolling (size=, ...), or of sash.aggregate or sash.over (windows=, ...)")
     request = checked(values, size, every, agg, algorithm, device)
     aggregate = request.aggregate
     lines = [

@@ -77,6 +77,8 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
     tables: list[tuple[str, list[str], list[list[str]]]] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
+    facts: dict[str, float] = field(default_factory=dict)
+    """Measurements that other figures refer to."""
     machine: str = ""
     date: str = ""
 

@@ -15,7 +15,9 @@ from sash.algorithms.memory import pooled
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument
 from sash.expressions import parse
+from sash.plan.choose import Choice
 from sash.plan.logical import Plan
+from sash.plan.tables import Facts, choose_slices, most_places
 from sash.slicing import order
 from sash.slicing.keys import Keys, encode
 from sash.slicing.partials import FieldPartials, Partials, partials_of
@@ -27,9 +29,6 @@ from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
 
-DENSE = 4
-"""Rows are scattered without sorting if there are no more places (keys × slices) than this many times the rows."""
-FEWEST_PLACES = 1 << 16
 MOST_BUCKETS = 1 << 12
 
 
@@ -72,30 +71,36 @@ def checked_ticks(ticks: Array, name: str) -> Array:
 
 def sliced(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
     """Rows to slices, and each aggregate's partials over them."""
-    if all(q.window.context == "context free" for q in plan.queries) and stream.table.num_rows:
-        partials = [partials_of(c, stream.table) for c in plan.columns]
-        if all(p.scatters for p in partials):
-            view = scattered(plan, stream, partials)
-            if view is not None:
-                return view, partials
+    partials = [partials_of(c, stream.table) for c in plan.columns]
+    choice, edges = how_to_slice(plan, stream, partials)
+    if choice.algorithm == "scatter":
+        assert edges is not None
+        return scattered(stream, partials, edges), partials
     return gathered(plan, stream)
+
+
+def how_to_slice(plan: Plan, stream: Stream, partials: list[Partials]) -> tuple[Choice, Array | None]:
+    """The choice, and for scattering the edges."""
+    rows = stream.table.num_rows
+    context_free = all(q.window.context == "context free" for q in plan.queries)
+    commute = all(p.scatters for p in partials)
+    edges = None
+    if context_free and commute and rows:
+        limit = most_places(rows) // max(1, stream.keys.count)
+        edges = edges_between(plan, int(stream.ticks.min()), int(stream.ticks.max()), limit)
+    places = None if edges is None else stream.keys.count * len(edges)
+    return choose_slices(Facts(rows, context_free, commute, places)), edges
 
 
 # Rows in any order, straight to their slices.
 
 
-def scattered(plan: Plan, stream: Stream, partials: list[Partials]) -> View | None:
-    """Slices without sorting; None if they would be too sparse."""
+def scattered(stream: Stream, partials: list[Partials], edges: Array) -> View:
+    """Slices without sorting."""
     ticks, keys = stream.ticks, stream.keys
-    first, last = int(ticks.min()), int(ticks.max())
-    limit = max(DENSE * len(ticks), FEWEST_PLACES) // max(1, keys.count)
-    edges = edges_between(plan, first, last, limit)
-    if edges is None or len(edges) > limit:
-        return None
-    places = find_places(ticks, keys.codes, edges, first, last)
+    places = find_places(ticks, keys.codes, edges, int(ticks.min()), int(ticks.max()))
     place_count = keys.count * len(edges)
-    filled = np.bincount(places, minlength=place_count) if place_count <= len(ticks) * DENSE + FEWEST_PLACES else None
-    assert filled is not None
+    filled = np.bincount(places, minlength=place_count)
     kept = None if filled.all() else np.flatnonzero(filled)
 
     def work(begin: int, end: int) -> None:

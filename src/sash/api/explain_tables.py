@@ -1,0 +1,49 @@
+"""What ``sash.aggregate`` and ``sash.over`` will do with a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sash import threads
+from sash.api.tables import to_table
+from sash.plan.logical import Plan, make_plan, output_type
+from sash.slicing.batch import how_to_slice, read
+from sash.slicing.partials import Partials, partials_of
+from sash.windows.base import ContextFreeWindow
+
+
+def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any = None, order_by: Any = None, **options: Any) -> list[str]:
+    """The plan as lines of text."""
+    table = to_table(data)
+    given = list(windows.values()) if isinstance(windows, dict) else [windows]
+    trailing = any(getattr(w, "is_trailing", False) for w in given)
+    plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
+    stream = read(plan, table)
+    partials = [partials_of(c, stream.table) for c in plan.columns]
+    keys = stream.keys.count if plan.by else 1
+    lines = [
+        f"{'over' if trailing else 'aggregate'} {stream.table.num_rows} rows, {keys} key{'s' * (keys != 1)}, measured in {plan.measure.type}"
+    ]
+    if table.num_rows > stream.table.num_rows:
+        lines.append(f"  {table.num_rows - stream.table.num_rows} rows have no time: they are in no window")
+    lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if trailing else q.window.context}" for q in plan.queries]
+    if trailing:
+        lines.append("  rows: sorted by key and time unless they are, and given back in their order")
+    else:
+        choice, _ = how_to_slice(plan, stream, partials)
+        lines += [f"  slices: {choice.algorithm}", *(f"    {reason}" for reason in choice.reasons)]
+    lines += [_aggregate(plan, p, trailing) for p in partials]
+    count = threads.available()
+    lines.append(f"  device: cpu, {count} thread{'s' * (count > 1)}")
+    return lines
+
+
+def _aggregate(plan: Plan, partials: Partials, trailing: bool) -> str:
+    column = partials.column
+    what = "rows" if trailing else "slices"
+    nested = any(isinstance(q.shape, ContextFreeWindow) for q in plan.queries)
+    how = f"two stacks, block by block, over {what}" + (" (FlatFAT where one window lies within another)" if nested else "")
+    kind = column.call.aggregate.kind
+    if kind != "fields":
+        how += f"; partials are {kind}, Python objects"
+    return f"  {column.call!r} -> {output_type(column)}: {how}"
