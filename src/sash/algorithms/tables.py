@@ -56,13 +56,28 @@ def radix_pass(values: Index, order: Index, count: int, shift: int, counts: Inde
     return count
 
 
+def inverse(order: Index, count: int, back: Index) -> int:
+    """Where each row went."""
+    for i in range(count):
+        back[order[i]] = i
+    return count
+
+
+def gather(values: Index, order: Index, begin: int, end: int, sorted_values: Index) -> int:
+    """Values in another order."""
+    for i in range(begin, end):
+        sorted_values[i] = values[order[i]]
+    return end
+
+
 # Slices.
 
 
 def cells(
-    ticks: Index, keys: Index, begin: int, end: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, places: Index
-) -> int:
-    """``places[i]`` becomes ``key * edge_count + j``, where ``edges[j]`` is the last edge at or before the row.
+    ticks: Index, keys: Index, begin: int, end: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int,
+    places: Index, counts: Index,
+) -> int:  # fmt: skip
+    """``places[i]`` becomes ``key * edge_count + j``, where ``edges[j]`` is the last edge at or before the row; rows are counted.
 
     ``lookup`` holds, for every ``2**shift`` ticks from ``base`` on, the edge to start looking at. The slice of the row before is tried
     first, so that rows in order need two comparisons.
@@ -77,7 +92,18 @@ def cells(
                 j += 1
             low = edges[j]
             high = edges[j + 1] if j + 1 < edge_count else t + 1
-        places[i] = keys[i] * edge_count + j
+        p = keys[i] * edge_count + j
+        places[i] = p
+        counts[p] += 1
+    return end
+
+
+def span(values: Index, begin: int, end: int, found: Index) -> int:
+    """The smallest and the largest of some values."""
+    low, high = values[begin], values[begin]
+    for i in range(begin, end):
+        low, high = min(low, values[i]), max(high, values[i])
+    found[0], found[1] = low, high
     return end
 
 

@@ -64,12 +64,16 @@ class Plan:
     @property
     def reads(self) -> tuple[str, ...]:
         """The columns that matter, in the schema's order."""
-        found = {self.time, *self.by, *self.order_by}
-        expressions = [e for c in self.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
-        expressions += [parse(text) for q in self.queries for text in q.window.reads]
-        for expression in expressions:
-            found.update(expression.columns(self.schema))
+        found = {self.time, *self.by, *self.order_by, *self.inputs}
+        for text in (text for q in self.queries for text in q.window.reads):
+            found.update(parse(text).columns(self.schema))
         return tuple(n for n in self.schema.names if n in found)
+
+    @property
+    def inputs(self) -> frozenset[str]:
+        """The columns that aggregates and their conditions look at."""
+        expressions = [e for c in self.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
+        return frozenset(name for e in expressions for name in e.columns(self.schema))
 
     def with_queries(self, queries: tuple[Query, ...]) -> Plan:
         """The same for other queries."""

@@ -19,7 +19,7 @@ from sash.plan.choose import Choice
 from sash.plan.logical import Plan
 from sash.plan.tables import Facts, choose_slices, most_places
 from sash.slicing import order
-from sash.slicing.keys import Keys, encode
+from sash.slicing.keys import Keys, encode, span_of
 from sash.slicing.partials import FieldPartials, Partials, partials_of
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
@@ -39,6 +39,8 @@ class Stream:
     table: pa.Table
     ticks: Array
     keys: Keys
+    first: int = 0
+    last: int = 0
 
 
 def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
@@ -58,15 +60,23 @@ def read(plan: Plan, table: pa.Table) -> Stream:
     if time.null_count:
         known = time.is_valid()
         table, time = table.filter(known), time.filter(known)
-    ticks = checked_ticks(plan.measure.column(time), plan.time)
-    return Stream(table, ticks, encode(table, plan.by))
+    ticks = plan.measure.column(time)
+    first, last = span_of(ticks)
+    check_span(first, last, plan.time)
+    return Stream(table, ticks, encode(table, plan.by), first, last)
 
 
 def checked_ticks(ticks: Array, name: str) -> Array:
     """Ticks far enough from the ends of 64 bits to reckon with."""
-    if len(ticks) and not -(FAR_AHEAD >> 1) < int(ticks.min()) <= int(ticks.max()) < FAR_AHEAD >> 1:
-        raise InvalidArgument(f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits")
+    if len(ticks):
+        check_span(int(ticks.min()), int(ticks.max()), name)
     return ticks
+
+
+def check_span(first: int, last: int, name: str) -> None:
+    """Times must be far enough from the ends of 64 bits."""
+    if not -(FAR_AHEAD >> 1) < first <= last < FAR_AHEAD >> 1:
+        raise InvalidArgument(f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits")
 
 
 def sliced(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
@@ -87,7 +97,7 @@ def how_to_slice(plan: Plan, stream: Stream, partials: list[Partials]) -> tuple[
     edges = None
     if context_free and commute and rows:
         limit = most_places(rows) // max(1, stream.keys.count)
-        edges = edges_between(plan, int(stream.ticks.min()), int(stream.ticks.max()), limit)
+        edges = edges_between(plan, stream.first, stream.last, limit)
     places = None if edges is None else stream.keys.count * len(edges)
     return choose_slices(Facts(rows, context_free, commute, places)), edges
 
@@ -98,9 +108,8 @@ def how_to_slice(plan: Plan, stream: Stream, partials: list[Partials]) -> tuple[
 def scattered(stream: Stream, partials: list[Partials], edges: Array) -> View:
     """Slices without sorting."""
     ticks, keys = stream.ticks, stream.keys
-    places = find_places(ticks, keys.codes, edges, int(ticks.min()), int(ticks.max()))
     place_count = keys.count * len(edges)
-    filled = np.bincount(places, minlength=place_count)
+    places, filled = find_places(ticks, keys.codes, edges, stream.first, stream.last, place_count)
     kept = None if filled.all() else np.flatnonzero(filled)
 
     def work(begin: int, end: int) -> None:
@@ -153,8 +162,8 @@ def located(ticks: Array, codes: Array, key_count: int, edges: Array, first: int
     return places, firsts, lasts, counts
 
 
-def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int) -> Array:
-    """Each row's place among keys × slices."""
+def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int, place_count: int) -> tuple[Array, Array]:
+    """Each row's place among keys × slices, and how many rows each place has."""
     span = last - first + 1
     shift = max(0, (span // (4 * len(edges))).bit_length() - 1)
     buckets = first + (np.arange((span >> shift) + 1, dtype=np.int64) << shift)
@@ -162,11 +171,16 @@ def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int)
     places = pooled(len(ticks), "int64")
     kernel = tables.plain(tables.cells)
 
-    def work(begin: int, end: int) -> None:
-        kernel(ticks, codes, begin, end, edges, len(edges), lookup, first, shift, places)
+    counts: list[Array] = []
 
-    threads.each(work, threads.shares(0, len(ticks)))
-    return places
+    def work(begin: int, end: int) -> None:
+        own = np.zeros(place_count, np.int64)
+        counts.append(own)
+        kernel(ticks, codes, begin, end, edges, len(edges), lookup, first, shift, places, own)
+
+    few = place_count * 8 <= len(ticks)
+    threads.each(work, threads.shares(0, len(ticks)) if few else [(0, len(ticks))])
+    return places, counts[0] if len(counts) == 1 else np.sum(counts, axis=0)
 
 
 # Rows in order, cut where any query asks for it.

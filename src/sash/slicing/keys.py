@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash import threads
+from sash.algorithms import tables
 from sash.columns import arrow_column
 
 Array = npt.NDArray[Any]
@@ -115,6 +117,21 @@ def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
     return Keys(distinct.indices.to_numpy().astype(np.int64), len(places), tuple(keys))
 
 
+def span_of(values: Array) -> tuple[int, int]:
+    """The smallest and the largest value; nothing has 0 and 0."""
+    parts = threads.shares(0, len(values))
+    if not parts:
+        return 0, 0
+    found = np.empty((len(parts), 2), np.int64)
+    kernel = tables.plain(tables.span)
+
+    def work(begin: int, end: int) -> None:
+        kernel(values, begin, end, found[begin // max(1, parts[0][1])])
+
+    threads.each(work, parts)
+    return int(found[:, 0].min()), int(found[:, 1].max())
+
+
 def normal(column: pa.Array) -> pa.Array:
     """The same with one zero and one NaN."""
     return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) and column.type.bit_width > 16 else column
@@ -129,9 +146,9 @@ def _one(column: pa.Array) -> tuple[Array, pa.Array]:
     """Codes in the order of first appearance, or by value for integers that lie close together."""
     if pa.types.is_integer(column.type) and column.null_count == 0 and len(column):
         numbers = column.to_numpy()
-        low, high = int(numbers.min()), int(numbers.max())
+        low, high = (int(numbers.min()), int(numbers.max())) if column.type != pa.int64() else span_of(numbers)
         if high - low < SPARSE * len(column) + 1024 and high < 1 << 62:
-            shifted = numbers.astype(np.int64) if low == 0 else numbers.astype(np.int64) - low
+            shifted = numbers.astype(np.int64, copy=False) if low == 0 else numbers.astype(np.int64, copy=False) - low
             return shifted, pa.array(np.arange(low, high + 1), column.type)
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary

@@ -24,6 +24,8 @@ from sash.slicing.ranges import Ranges
 
 Array = npt.NDArray[Any]
 
+PREFIX = 4
+"""Sums of everything before each place are worth their while for this many places per range."""
 LONG_SLICE = 32
 """Slices of this many rows on average are read in vector lanes."""
 
@@ -78,6 +80,7 @@ class FieldPartials(Partials):
         self.row_count = table.num_rows
         self.states: list[Array] = []
         self.counts: Array | None = None
+        self._prefixes: tuple[bool, list[Array]] | None = None
 
     @property
     def scatters(self) -> bool:
@@ -133,6 +136,11 @@ class FieldPartials(Partials):
         return self._answer(self.inputs.rows, self.row_count, asked, counts, partials=False)
 
     def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
+        form = self.inputs.form
+        if form.invertible and form.identity is not None and len(asked) * PREFIX >= count:
+            if self._prefixes is None or self._prefixes[0] != partials:
+                self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
+            return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), _answered(asked, counts))
         full, places = asked.without_empty()
         output = ranges.of_fields(self.inputs.form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
         return self._lowered(output if places is None else _spread(output, places), _answered(asked, counts))

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form, Objects
-from sash.algorithms import blocks, flat_fat, tables
+from sash.algorithms import blocks, flat_fat, running, tables
+from sash.algorithms.memory import pooled
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
 from sash.kernels.compiler import compiled
@@ -46,6 +47,27 @@ def look_at(lo: Array, hi: Array) -> Ranges:
     found = np.empty(3, np.int64)
     tables.plain(tables.look_at_ranges)(lo, hi, len(lo), found)
     return Ranges(lo, hi, bool(found[0]), int(found[1]), int(found[2]))
+
+
+def prefixes(form: Form, source: list[Array], count: int, *, partials: bool, masked: bool) -> list[Array]:
+    """What comes before each place, for an aggregate whose inverse is exact: any number of ranges can be had from it."""
+    module = generate(running.prefixes, form, masked=masked, partials=partials)
+    states = [pooled(count + 1, m) for m in module.state]
+    compiled(module)(*source, count, *states)
+    return states
+
+
+def of_prefixes(form: Form, states: list[Array], asked: Ranges) -> Output:
+    """The results of ranges of any shape, empty ones too."""
+    module = generate(running.differences, form, masked=True, partials=True)
+    kernel = compiled(module)
+    output = make_output(form, module, len(asked))
+
+    def work(begin: int, end: int) -> None:
+        kernel(*states, asked.lo, asked.hi, begin, end, *output.arguments())
+
+    threads.each(work, threads.shares(0, len(asked)))
+    return check(output, form)
 
 
 def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:

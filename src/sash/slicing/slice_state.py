@@ -45,6 +45,7 @@ class StoredPartials(FieldPartials):
         self.row_count = 0
         self.states = states
         self.counts = np.concatenate([[0], np.cumsum(held)])
+        self._prefixes = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from sash.algorithms.memory import pooled
 from sash.columns import arrow_column
 from sash.plan.logical import Plan, check_names, output_type
 from sash.slicing import order
-from sash.slicing.batch import checked_ticks, in_order
+from sash.slicing.batch import Stream, in_order
 from sash.slicing.batch import read as read_stream
 from sash.slicing.partials import partials_of
 from sash.slicing.ranges import look_at
@@ -36,13 +36,20 @@ def over_table(plan: Plan, table: pa.Table) -> pa.Table:
     spans = [look_at(*row_ranges(q.shape, rows)) for q in plan.queries]
     back = _way_back(table, plan, places)
     columns: dict[str, pa.Array] = {}
-    for position, column in enumerate(plan.columns):
-        partials = partials_of(column, ordered)
-        for number, asked in enumerate(spans):
-            result = partials.row_results(asked)
-            columns[names[position][number]] = result if back is None else result.take(back)
-            if back is not None and column.call.aggregate.counts_rows and back.null_count:
-                columns[names[position][number]] = _no_rows(columns[names[position][number]])
+
+    def work(begin: int, end: int) -> None:
+        for position in range(begin, end):
+            column = plan.columns[position]
+            partials = partials_of(column, ordered)
+            for number, asked in enumerate(spans):
+                result = partials.row_results(asked)
+                if back is not None:
+                    result = result.take(back)
+                    result = _no_rows(result) if column.call.aggregate.counts_rows and back.null_count else result
+                columns[names[position][number]] = result
+
+    # Putting results back in the order of the rows is work for one thread, so aggregates are worked on side by side.
+    threads.each(work, [(p, p + 1) for p in range(len(plan.columns))])
     result = table
     for number in range(len(plan.queries)):
         for position in range(len(plan.columns)):
@@ -76,14 +83,20 @@ def row_ranges(shape: Any, rows: SortedRows) -> tuple[Array, Array]:
     return np.maximum(numbers - (shape.count - 1), rows.key_starts()), numbers + 1
 
 
-def _sorted(plan: Plan, stream: Any, places: Array | None) -> tuple[pa.Table, SortedRows]:
-    plain = replace(plan, order_by=())
+def _sorted(plan: Plan, stream: Stream, places: Array | None) -> tuple[pa.Table, SortedRows]:
     if places is None:
-        return in_order(plain, stream)
-    table = stream.table.take(pa.array(places))
-    codes = stream.keys.codes[places]
-    offsets = np.searchsorted(codes, np.arange(stream.keys.count + 1)).astype(np.int64)
-    return table, SortedRows(checked_ticks(stream.ticks[places], plan.time), offsets, {})
+        return in_order(replace(plan, order_by=()), stream)
+    needed = [n for n in stream.table.column_names if n in plan.inputs] or stream.table.column_names[:1]
+    table = stream.table.select(needed).take(pa.array(places))
+    ticks = pooled(len(places), "int64")
+    gather = tables.plain(tables.gather)
+    threads.each(lambda begin, end: _ran(gather(stream.ticks, places, begin, end, ticks)), threads.shares(0, len(places)))
+    counts = np.bincount(stream.keys.codes, minlength=stream.keys.count)
+    return table, SortedRows(ticks, np.concatenate([[0], np.cumsum(counts)]), {})
+
+
+def _ran(_: int) -> None:
+    return None
 
 
 def _way_back(table: pa.Table, plan: Plan, places: Array | None) -> pa.Array | None:
@@ -91,6 +104,11 @@ def _way_back(table: pa.Table, plan: Plan, places: Array | None) -> pa.Array | N
     time = table.column(plan.time)
     if places is None and time.null_count == 0:
         return None
+    if time.null_count == 0:
+        assert places is not None
+        back = pooled(len(places), "int64")
+        tables.plain(tables.inverse)(places, len(places), back)
+        return pa.array(back)
     known = np.flatnonzero(time.is_valid().to_numpy())
     count = len(known)
     where = np.empty(count, np.int64)
