@@ -125,6 +125,15 @@ def scatter(X: Rows, places: Index, begin: int, end: int, S: States) -> int:
     return end
 
 
+def scatter_any(X: Rows, places: Index, begin: int, end: int, S: States) -> int:
+    """:func:`scatter` for rows whose places change without a pattern: no branch on them."""
+    s = identity()
+    for i in range(begin, end):
+        s = combine(load(S, places[i]), lift(X, i))
+        store(S, places[i], s)
+    return end
+
+
 def clear(S: States, begin: int, end: int) -> int:
     """Nothing in every place."""
     for i in range(begin, end):
@@ -140,13 +149,15 @@ def add_up(S: States, T: States, begin: int, end: int) -> int:
 
 
 def locate(
-    ticks: Index, keys: Index, count: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int, many: int,
-    places: Index, first: Index, last: Index, counts: Index,
+    X: Rows, ticks: Index, keys: Index, several: int, count: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int,
+    many: int, places: Index, first: Index, last: Index, counts: Index, S: States,
 ) -> int:  # fmt: skip
-    """:func:`cells` for rows in any order, without a branch per row; and the first and last tick and the rows of each place.
+    """:func:`cells` and :func:`scatter_any` in one pass, for rows in any order; and each place's first and last tick and its rows.
 
-    ``edges`` has one more at the end that no row reaches. Unless ``many``, no stretch of ``2**shift`` ticks has two edges.
+    ``edges`` has one more at the end that no row reaches. Unless ``many``, no stretch of ``2**shift`` ticks has two edges; unless
+    ``several``, all keys are 0.
     """
+    s = identity()
     for i in range(count):
         t = ticks[i]
         j = lookup[(t - base) >> shift]
@@ -154,11 +165,15 @@ def locate(
         if many:
             while edges[j + 1] <= t:
                 j += 1
-        p = keys[i] * edge_count + j
+        p = keys[i] * edge_count + j if several else j
         places[i] = p
-        first[p] = min(first[p], t)
-        last[p] = max(last[p], t)
+        # The lesser and the greater in bits: a branch on times in no order would be wrong half of the time.
+        low, high = first[p], last[p]
+        first[p] = t ^ ((t ^ low) & -(1 if low < t else 0))
+        last[p] = t ^ ((t ^ high) & -(1 if high > t else 0))
         counts[p] += 1
+        s = combine(load(S, p), lift(X, i))
+        store(S, p, s)
     return count
 
 

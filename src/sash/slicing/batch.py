@@ -29,8 +29,6 @@ from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
 
-MOST_BUCKETS = 1 << 12
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -143,23 +141,6 @@ def edges_between(plan: Plan, first: int, last: int, limit: int) -> Array | None
     at = int(np.searchsorted(union, first, side="right")) - 1
     edges: Array = union[at:] if at >= 0 else np.concatenate([[first], union])
     return edges.astype(np.int64)
-
-
-def located(ticks: Array, codes: Array, key_count: int, edges: Array, first: int, last: int) -> tuple[Array, Array, Array, Array]:
-    """Each row's place among keys × slices, and each place's first and last tick and number of rows; for small batches."""
-    span = last - first + 1
-    apart = int(np.diff(edges).min()) if len(edges) > 1 else span
-    wanted = min(max(span // MOST_BUCKETS, 1), span)
-    shift = max(max(1, apart).bit_length() - 1, wanted.bit_length() - 1)
-    buckets = first + (np.arange((span >> shift) + 1, dtype=np.int64) << shift)
-    lookup = np.maximum(np.searchsorted(edges, buckets, side="right") - 1, 0)
-    total = key_count * len(edges)
-    places, counts = np.empty(len(ticks), np.int64), np.zeros(total, np.int64)
-    firsts, lasts = np.full(total, FAR_AHEAD, np.int64), np.full(total, -FAR_AHEAD, np.int64)
-    closed = np.append(edges, FAR_AHEAD)
-    many = int((1 << shift) > apart)
-    tables.plain(tables.locate)(ticks, codes, len(ticks), closed, len(edges), lookup, first, shift, many, places, firsts, lasts, counts)
-    return places, firsts, lasts, counts
 
 
 def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int, place_count: int) -> tuple[Array, Array]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from sash import columns
-from sash.algebra import Form
+from sash.algebra import POSITION, Form
 from sash.algorithms.binding import form_of
 from sash.columns import WORD, Array
 from sash.functions.udaf import UserAggregate
 from sash.plan.logical import Column
+from sash.types import dtype
 
 EVERY = np.full(1 << 16, 255, np.uint8)
 
@@ -46,6 +47,31 @@ def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | 
 
 def _plain(values: pa.Array) -> pa.Array:
     return columns.plain(columns.arrow_column(values))
+
+
+def stored_fields(column: Column, table: pa.Table, form: Form) -> Fields:
+    """The inputs for a form that is settled; columns of machine types without nulls cross without a look."""
+    if column.condition is None and not form.kept:
+        simple = [_numbers(table, e.text, m) for e, m in zip(column.inputs, form.inputs, strict=False)]
+        if all(s is not None for s in simple) and len(simple) == len(column.inputs):
+            parts = [s for s in simple if s is not None] if form.inputs else []
+            return Fields(form, [*parts, all_rows(table.num_rows)], True, None, None)
+    return replace(fields(column, table, always_masked=True), form=form)
+
+
+def _numbers(table: pa.Table, name: str, machine: str) -> Array | None:
+    """A column's own memory, if its type is the machine's and nothing is null."""
+    place = table.schema.get_field_index(name)
+    if place < 0 or machine == POSITION:
+        return None
+    column = table.column(place)
+    if column.num_chunks != 1 or column.null_count or str(column.type) not in (machine, ARROW_NAMES.get(machine)):
+        return None
+    chunk = column.chunk(0)
+    return np.frombuffer(chunk.buffers()[1], dtype(machine))[chunk.offset : chunk.offset + len(chunk)]
+
+
+ARROW_NAMES = {"float64": "double", "float32": "float"}
 
 
 def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> Fields:

@@ -22,10 +22,10 @@ from sash.functions.call import Call, resolve
 from sash.plan.logical import Column, Plan, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
-from sash.slicing.batch import checked_ticks
+from sash.slicing.batch import check_span, checked_ticks
 from sash.slicing.descriptions import of_call, of_window, to_call, to_window
 from sash.slicing.inputs import fields
-from sash.slicing.keys import KeyIndex
+from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import SliceState
 from sash.slicing.snapshots import pack, unpack
@@ -165,7 +165,7 @@ class Operator:
         if self._asked.options.ordered:
             return self._add_in_order(table)
         if table.num_rows:
-            checked_ticks(self._plan.measure.column(arrow_column(table.column(self._plan.time)).drop_null()), self._plan.time)
+            self._check_times(table)
             self._settle_dicts()
             self._pending.append(table)
             self._pending_rows += table.num_rows
@@ -198,6 +198,15 @@ class Operator:
             return pa.table(batch)
         raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(batch).__qualname__}")
 
+    def _check_times(self, table: pa.Table) -> None:
+        """Refuse times that cannot be reckoned with before anything is taken in."""
+        assert self._plan is not None
+        for chunk in table.column(self._plan.time).chunks:
+            ticks = self._plan.measure.column(chunk.drop_null() if chunk.null_count else chunk)
+            if len(ticks):
+                low, high = span_of(ticks)
+                check_span(low, high, self._plan.time)
+
     def _settle_dicts(self) -> None:
         if self._pending_dicts:
             assert self._plan is not None
@@ -215,11 +224,16 @@ class Operator:
         self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
+        self._reads = list(plan.reads)
         for keeps in (False, True):
             queries = tuple(q for q in plan.queries if self.decision(q.window).yes == keeps)
             if queries:
                 self._states.append(self._state(keeps, plan.with_queries(queries)))
         self._dict_types = _python_types(schema)
+
+    @property
+    def _keeps_rows(self) -> bool:
+        return any(state.keeps_rows for state in self._states)
 
     def _state(self, keeps: bool, plan: Plan, since: int = FAR_BACK) -> State:
         return RowState(plan, since) if keeps else SliceState(plan, since)
@@ -282,7 +296,8 @@ class Operator:
         plan = self._plan
         self._stats.rows += table.num_rows
         whole = table
-        table = table.select(list(plan.reads))
+        if len(self._reads) < table.num_columns:
+            table = table.select(self._reads)
         time = arrow_column(table.column(plan.time))
         if time.null_count:
             known = time.is_valid()
@@ -300,7 +315,7 @@ class Operator:
             return
         codes = self._keys.encode(table)
         horizon = max(self._watermark - self._lateness, FAR_BACK)
-        oldest, newest = int(ticks.min()), int(ticks.max())
+        oldest, newest = span_of(ticks)
         if oldest < horizon:
             late = np.ones(len(ticks), bool)
             for state in self._states:
@@ -313,7 +328,7 @@ class Operator:
                 table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
                 if not len(ticks):
                     return
-        ids = np.arange(self._next_id, self._next_id + len(ticks))
+        ids = np.arange(self._next_id, self._next_id + len(ticks)) if self._keeps_rows else ticks
         self._next_id += len(ticks)
         self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
         if self._idle is not None:
@@ -400,6 +415,7 @@ class Operator:
         schema = emitted_schema(plan, self._asked.options.emit)
         self._flush()
         self._schema, self._nothing = schema, schema.empty_table()
+        self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK

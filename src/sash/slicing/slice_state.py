@@ -20,8 +20,8 @@ from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Plan
 from sash.slicing import order
-from sash.slicing.batch import located
-from sash.slicing.inputs import Fields, fields
+from sash.slicing.inputs import Fields, fields, stored_fields
+from sash.slicing.keys import span_of
 from sash.slicing.partials import FieldPartials, Partials
 from sash.slicing.shapes import handler
 from sash.slicing.slicer import MOST_EDGES, Slicer
@@ -31,6 +31,8 @@ from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
+MOST_BUCKETS = 1 << 11
+ONE_KEY = np.zeros(1, np.int64)
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
 
@@ -102,7 +104,7 @@ class Kernels:
 
     @cached_property
     def scatter(self) -> Kernel:
-        return compiled(generate(tables.scatter, self._form, masked=True))
+        return compiled(generate(tables.scatter_any, self._form, masked=True))
 
     @cached_property
     def add_at(self) -> Kernel:
@@ -112,9 +114,31 @@ class Kernels:
     def clear(self) -> Kernel:
         return compiled(generate(tables.clear, self._form, masked=True))
 
+    @cached_property
+    def locate(self) -> Kernel:
+        return compiled(generate(tables.locate, self._form, masked=True))
+
+    def nothing(self, count: int) -> list[Array]:
+        """The partials of no rows."""
+        states = [np.empty(count, dtype(m)) for m in self.state]
+        self.clear(*states, 0, count)
+        return states
+
     def empty(self, count: int) -> list[Array]:
         """Space for partials."""
         return [np.empty(count, dtype(m)) for m in self.state]
+
+
+def look_up(edges: Array, first: int, last: int) -> tuple[Any, ...]:
+    """How :func:`~sash.algorithms.tables.locate` finds an edge from ``first`` to ``last`` in few steps."""
+    span = last - first + 1
+    apart = int(np.diff(edges).min()) if len(edges) > 1 else span
+    shift = max(max(1, apart).bit_length() - 1, (span // MOST_BUCKETS).bit_length())
+    # How many edges lie at or before the first tick of each stretch.
+    size = (span >> shift) + 1
+    at = np.maximum(-((first - edges) >> shift), 0)
+    lookup = np.maximum(np.cumsum(np.bincount(at, minlength=size)[:size]) - 1, 0)
+    return np.append(edges, FAR_AHEAD), len(edges), lookup, first, shift, int((1 << shift) > apart)
 
 
 class SliceState:
@@ -124,21 +148,23 @@ class SliceState:
 
     def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
         self.plan = plan
-        self.slicer = Slicer(plan.queries)
         self.since = since
         empty = plan.schema.empty_table()
         self.forms = [fields(c, empty, always_masked=True).form for c in plan.columns]
         self.kernels = [Kernels(f) for f in self.forms]
+        self.commute = all(f.commutative for f in self.forms)
+        self._settle()
         none = np.empty(0, np.int64)
         states = [k.empty(0) for k in self.kernels]
         self.slices = Slices(none, none, none, none, none, [none for _ in self.forms], states)
         self.merges = 0
         self.splits = 0
 
-    @property
-    def gap(self) -> int:
+    def _settle(self) -> None:
+        """What follows from the queries."""
+        self.slicer = Slicer(self.plan.queries)
+        self.gap = min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
         """The shortest session gap; slices are cut where rows are further apart."""
-        return min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
 
     # The slicer: rows to slices.
 
@@ -151,15 +177,15 @@ class SliceState:
             self.merge(self._sliced(table, np.ascontiguousarray(ticks), codes))
 
     def _sliced(self, table: pa.Table, ticks: Array, codes: Array) -> Slices:
-        inputs = [fields(c, table, always_masked=True) for c in self.plan.columns]
-        if all(f.form.commutative for f in inputs) and self.gap == FAR_AHEAD:
+        inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
+        if self.commute:
             found = self._scattered(ticks, codes, inputs)
             if found is not None:
                 return found
         places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [table.column(n).combine_chunks() for n in self.plan.order_by])
         if places is not None:
             ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
-            inputs = [fields(c, table, always_masked=True) for c in self.plan.columns]
+            inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
         cell = self.slicer.cells(ticks)
         cut = np.ones(len(ticks), bool)
         cut[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1]) | (np.diff(ticks) > self.gap)
@@ -175,23 +201,29 @@ class SliceState:
 
     def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields]) -> Slices | None:
         """Rows in any order, straight to their slices."""
-        first, last = int(ticks.min()), int(ticks.max())
-        keys = np.unique(codes) if codes.max() > 0 else np.zeros(1, np.int64)
-        local = codes if len(keys) == 1 and keys[0] == 0 else np.searchsorted(keys, codes)
+        first, last = span_of(ticks)
+        keys = np.unique(codes) if self.plan.by else ONE_KEY
+        local = np.searchsorted(keys, codes) if self.plan.by else codes
         limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
         edges = self.slicer.edges(first, last, limit)
         if edges is None:
             return None
-        places, firsts, lasts, counts = located(ticks, local, len(keys), edges, first, last)
         total = len(keys) * len(edges)
-        kept = np.flatnonzero(counts)
-        states, held = [], []
-        for f, kernels in zip(inputs, self.kernels, strict=True):
-            group = kernels.empty(total)
-            kernels.clear(*group, 0, total)
+        counts = np.zeros(total, np.int64)
+        firsts, lasts = np.full(total, FAR_AHEAD, np.int64), np.full(total, -FAR_AHEAD, np.int64)
+        places = np.empty(len(ticks), np.int64)
+        wide = [kernels.nothing(total) for kernels in self.kernels]
+        settings = look_up(edges, first, last)
+        rows = (ticks, local, int(len(keys) > 1), len(ticks))
+        # The first aggregate goes along with finding the places, the others follow.
+        self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, *wide[0])
+        for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
-            states.append([a[kept] for a in group])
-            held.append(counts[kept] if f.held is None else np.bincount(places[f.held], minlength=total)[kept])
+        kept = np.flatnonzero(counts)
+        if self.gap < FAR_AHEAD and np.any(lasts[kept] - firsts[kept] > self.gap):
+            return None  # there may be a gap within a slice
+        states = [[a[kept] for a in group] for group in wide]
+        held = [counts[kept] if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
         return Slices(keys[kept // len(edges)], edges[kept % len(edges)], firsts[kept], lasts[kept], counts[kept], held, states)
 
     # The slice manager: update and merge.
@@ -217,13 +249,17 @@ class SliceState:
     def _updated(self, old: Slices, new: Slices) -> bool:
         """Add to slices that are there, if all are, which is the rule for small batches of a single key."""
         one_key = old.key[0] == old.key[-1] == new.key[0] == new.key[-1]
-        if self.gap != FAR_AHEAD or len(new) > len(old) or not one_key:
+        if len(new) > len(old) or not one_key:
             return False
         places = np.searchsorted(old.cell, new.cell)
         if places[-1] >= len(old) or not np.array_equal(old.cell[places], new.cell) or not self._ordered(old, new, places):
             return False
-        old.first[places] = np.minimum(old.first[places], new.first)
-        old.last[places] = np.maximum(old.last[places], new.last)
+        first, last = np.minimum(old.first[places], new.first), np.maximum(old.last[places], new.last)
+        if self.gap < FAR_AHEAD:
+            alone = np.append(old.cell[1:], FAR_AHEAD)[places] != new.cell
+            if not alone.all() or np.any(last - first > self.gap):
+                return False
+        old.first[places], old.last[places] = first, last
         old.count[places] += new.count
         for mine, theirs in zip(old.held, new.held, strict=True):
             mine[places] += theirs
@@ -232,7 +268,7 @@ class SliceState:
         return True
 
     def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
-        return all(f.commutative for f in self.forms) or bool(np.all(old.last[places] <= new.first))
+        return self.commute or bool(np.all(old.last[places] <= new.first))
 
     def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
         one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
@@ -310,7 +346,8 @@ class SliceState:
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""
-        self.plan, self.slicer = plan, Slicer(plan.queries)
+        self.plan = plan
+        self._settle()
         if len(self.slices):
             settled = self.slices.cell == SETTLED
             cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
