@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -56,12 +57,12 @@ class Plan:
     order_by: tuple[str, ...] = ()
     empty: bool = False
 
-    @property
+    @cached_property
     def has_rows(self) -> bool:
         """Whether row windows are asked for."""
         return any(q.window.counts_rows and q.window.context == "forward context free" for q in self.queries)
 
-    @property
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The columns that matter, in the schema's order."""
         found = {self.time, *self.by, *self.order_by, *self.inputs}
@@ -69,7 +70,7 @@ class Plan:
             found.update(parse(text).columns(self.schema))
         return tuple(n for n in self.schema.names if n in found)
 
-    @property
+    @cached_property
     def inputs(self) -> frozenset[str]:
         """The columns that aggregates and their conditions look at."""
         expressions = [e for c in self.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]

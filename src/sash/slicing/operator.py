@@ -139,6 +139,7 @@ class Operator:
         self._next_id = 0
         self._last_seen = np.empty(0, np.int64)
         self._is_closed = False
+        self._forms: list[Form | None] | None = None
 
     # Rows in.
 
@@ -246,7 +247,9 @@ class Operator:
     def decision(self, window: Window) -> decisions.Answer:
         """Whether a window's rows must be kept (figure 4)."""
         assert self._plan is not None
-        answer = decisions.keeps_rows(self._asked.options.ordered, window, [self._form(c) for c in self._plan.columns])
+        if self._forms is None:
+            self._forms = [self._form(c) for c in self._plan.columns]
+        answer = decisions.keeps_rows(self._asked.options.ordered, window, self._forms)
         if not answer.yes and window.context != "context free" and not window.is_session:
             return decisions.Answer(True, "rows decide where windows start; their slices are cut from rows here")
         return answer
@@ -560,8 +563,8 @@ class Operator:
             lines.append(f"query {query.name}: {query.window!r} ({query.window.context})")
             lines.append(f"  rows kept: {'yes' if keeps.yes else 'no'} ({keeps.why})")
             lines.append(f"  slices split: {'yes' if splits.yes else 'no'} ({splits.why})")
-            for column in self._plan.columns:
-                how = decisions.removal(options.ordered, query.window, self._form(column))
+            for column, form in zip(self._plan.columns, self._forms or [], strict=True):
+                how = decisions.removal(options.ordered, query.window, form)
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
         return "\n".join(lines)
 

@@ -11,16 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing.batch import Stream, cut, gather, in_order
-from sash.slicing.keys import Keys
+from sash.slicing import order
+from sash.slicing.batch import cut, gather, what_windows_read
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
 from sash.slicing.view import SortedRows, View
 from sash.types import FAR_BACK
-from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Ranks, RowsBefore
+from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Periodic, Ranks, RowsBefore
 
 Array = npt.NDArray[Any]
+
+
+MOST_CHUNKS = 16
 
 
 class RowState:
@@ -49,15 +53,24 @@ class RowState:
             table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
         if not len(ticks):
             return
-        self.table = pa.concat_tables([self.table, table]).combine_chunks()
-        self.ticks = np.concatenate([self.ticks, ticks])
-        self.codes = np.concatenate([self.codes, codes])
-        self.ids = np.concatenate([self.ids, ids])
-        stream = Stream(self.table.append_column("\0", pa.array(np.arange(len(self.ids)))), self.ticks, _keys(self.codes))
-        ordered, rows = in_order(self.plan, stream)
-        places = ordered.column("\0").to_numpy()
-        self.table = ordered.drop_columns("\0")
-        self.ticks, self.codes, self.ids = rows.ticks, self.codes[places], self.ids[places]
+        # With one key, the rows before the oldest new one stay where they are.
+        settled = 0 if self.plan.by else int(np.searchsorted(self.ticks, ticks.min()))
+        tail = pa.concat_tables([self.table.slice(settled), table]).combine_chunks()
+        tail_ticks = np.concatenate([self.ticks[settled:], ticks])
+        tail_codes = np.concatenate([self.codes[settled:], codes])
+        tail_ids = np.concatenate([self.ids[settled:], ids])
+        ties = [arrow_column(tail.column(name)) for name in self.plan.order_by]
+        places = order.sorted_order(tail_codes, int(tail_codes.max()) + 1, tail_ticks, ties)
+        if places is not None:
+            tail, tail_ticks = tail.take(pa.array(places)), tail_ticks[places]
+            tail_codes, tail_ids = tail_codes[places], tail_ids[places]
+        if settled:
+            tail = pa.concat_tables([self.table.slice(0, settled), tail])
+            tail_ticks = np.concatenate([self.ticks[:settled], tail_ticks])
+            tail_codes = np.concatenate([self.codes[:settled], tail_codes])
+            tail_ids = np.concatenate([self.ids[:settled], tail_ids])
+        self.table = tail if tail.num_columns == 0 or tail.column(0).num_chunks <= MOST_CHUNKS else tail.combine_chunks()
+        self.ticks, self.codes, self.ids = tail_ticks, tail_codes, tail_ids
 
     def _grown(self, keys: int) -> None:
         missing = keys - len(self.bases)
@@ -67,12 +80,35 @@ class RowState:
                 nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
                 self.closed[query.name] = np.concatenate([self.closed[query.name], np.full(missing, nothing, np.int64)])
 
-    def view(self, keys: int) -> tuple[View, Array | None]:
-        """The slices, cut now, and the numbers of the rows."""
+    def view(self, keys: int, queries: list[int] | None = None) -> tuple[View, Array | None]:
+        """The slices, cut now for some of the queries, and the numbers of the rows."""
         self._grown(keys)
-        _, rows = in_order(self.plan, Stream(self.table, self.ticks, Keys(self.codes, keys, ())))
-        rows = SortedRows(rows.ticks, rows.key_offsets, rows.read, self.bases)
-        return cut(self.plan, rows), self.ids
+        plan = self.plan if queries is None else self.plan.with_queries(tuple(self.plan.queries[k] for k in queries))
+        self.table = self.table.combine_chunks()
+        offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
+        return cut(plan, SortedRows(self.ticks, offsets, what_windows_read(plan, self.table), self.bases)), self.ids
+
+    def ending(self, after: int, until: int, keys: int) -> list[int]:
+        """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
+        self._grown(keys)
+        before: Array | None = None
+        found = []
+        for k, query in enumerate(self.plan.queries):
+            shape = query.shape
+            if isinstance(shape, Ranks):
+                if before is None:
+                    before = np.bincount(self.codes[self.ticks < until], minlength=keys) + self.bases
+                if not np.any(before >= self.closed[query.name] * shape.every + shape.size):
+                    continue
+            elif isinstance(shape, RowsBefore):
+                if until // shape.every == after // shape.every:
+                    continue
+            elif isinstance(shape, Periodic):
+                phase = shape.offset + shape.size
+                if (until - phase) // shape.every == (after - phase) // shape.every:
+                    continue
+            found.append(k)
+        return found
 
     def partials(self, view: View) -> list[Partials]:
         """Each aggregate over them."""
@@ -203,7 +239,3 @@ class RowState:
     @property
     def stats(self) -> dict[str, int]:
         return {"slices": 0, "kept_rows": len(self.ticks), "bytes": self.table.nbytes + 24 * len(self.ticks)}
-
-
-def _keys(codes: Array) -> Keys:
-    return Keys(codes, int(codes.max(initial=0)) + 1, ())

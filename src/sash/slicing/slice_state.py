@@ -295,7 +295,15 @@ class SliceState:
 
     # What the window manager sees.
 
-    def view(self, keys: int) -> tuple[View, Array | None]:
+    def ending(self, after: int, until: int, keys: int) -> list[int]:
+        """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
+        if not len(self.slices):
+            return []
+        earliest = int(self.slices.last.min())
+        queries = self.slicer.queries
+        return [k for k in self.slicer.ending(after, until) if not isinstance(s := queries[k].shape, Gaps) or earliest + s.gap < until]
+
+    def view(self, keys: int, queries: list[int] | None = None) -> tuple[View, Array | None]:
         """The slices in order."""
         s = self.slices
         offsets = np.searchsorted(s.key, np.arange(keys + 1)).astype(np.int64)

@@ -88,9 +88,9 @@ class WindowManager:
         view: View | None = None
         ids: Array | None = None
         found = []
-        candidates = self._candidates(state, step)
+        candidates = self._candidates(state, step, keys)
         if candidates:
-            view, ids = state.view(keys)
+            view, ids = state.view(keys, candidates)
         if view is not None and isinstance(state, SliceState) and len(candidates) > 1 and self._together(step, view, candidates):
             periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
             together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
@@ -107,7 +107,7 @@ class WindowManager:
 
     def _together(self, step: Step, view: View, candidates: list[int]) -> bool:
         """Whether the windows of many queries over few keys are better found in one go."""
-        return self.emit == "final" and not step.closing and not len(step.idle) and view.keys * len(candidates) <= MOST_TOGETHER
+        return self.emit == "final" and not len(step.idle) and view.keys * len(candidates) <= MOST_TOGETHER
 
     def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report | None:
         """The windows of several periodic queries that end in a step; None if there are too many."""
@@ -117,9 +117,9 @@ class WindowManager:
         if not view.count or not len(which):
             return None
         oldest = int(view.first.min())
-        # A window that ended before the oldest slice started holds nothing.
+        # A window that ended before the oldest slice started holds nothing, nor does one that starts after the newest row.
         first = np.maximum((step.closed_before - phase - size) // every + 1, (oldest - phase - size) // every + 1)
-        last = (step.closed_now - phase - size) // every
+        last = np.minimum((step.closed_now - phase - size) // every, (int(view.last.max()) - phase) // every)
         counts = np.maximum(0, last - first + 1)
         if int(counts.sum()) * view.keys > 4 * MOST_TOGETHER:
             return None
@@ -141,11 +141,11 @@ class WindowManager:
         asked, keys, lo, hi, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Report(asked, Bounds(keys, lo, hi, start, end), np.zeros(len(keys), np.int64), np.zeros(len(keys), bool))
 
-    def _candidates(self, state: State, step: Step) -> list[int]:
+    def _candidates(self, state: State, step: Step, keys: int) -> list[int]:
         """The queries that may have something to give: few of many, most of the time."""
-        if self.emit != "final" or step.closing or len(step.idle) or isinstance(state, RowState):
+        if self.emit != "final" or step.closing or len(step.idle):
             return list(range(len(state.plan.queries)))
-        return state.slicer.ending(step.closed_before, step.closed_now)
+        return state.ending(step.closed_before, step.closed_now, keys)
 
     def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report:
         shape, hand = query.shape, handler(query.shape)
