@@ -85,13 +85,13 @@ def run_final(steps, specs, aggs, lateness, restarts=(), **options):
     return got, when
 
 
-@pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
-def test_final_results_are_those_of_the_table(aggs):
+@pytest.mark.parametrize(("aggs", "store"), [(COMMUTE, "lazy"), (COMMUTE, "eager"), (ORDERED, "auto")], ids=["lazy", "eager", "ordered"])
+def test_final_results_are_those_of_the_table(aggs, store):
     @given(data=st.data(), cases=several, rows=rows_strategy(), lateness=st.integers(0, 20))
     def run(data, cases, rows, lateness):
         specs = {name: spec for name, (spec, _) in cases.items()}
         steps = data.draw(arrivals(rows, lateness))
-        got, when = run_final(steps, specs, aggs, lateness, data.draw(st.sets(st.integers(0, 8))))
+        got, when = run_final(steps, specs, aggs, lateness, data.draw(st.sets(st.integers(0, 8))), store=store)
         expected = whole(rows, specs, aggs)
         assert got == expected
         marks = [w for _, w in steps if w is not None]

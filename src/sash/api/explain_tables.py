@@ -21,9 +21,8 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
     stream = read(plan, table)
     partials = [partials_of(c, stream.table) for c in plan.columns]
     keys = stream.keys.count if plan.by else 1
-    lines = [
-        f"{'over' if trailing else 'aggregate'} {stream.table.num_rows} rows, {keys} key{'s' * (keys != 1)}, measured in {plan.measure.type}"
-    ]
+    what, count = "over" if trailing else "aggregate", stream.table.num_rows
+    lines = [f"{what} {count} rows, {keys} key{'s' * (keys != 1)}, measured in {plan.measure.type}"]
     if table.num_rows > stream.table.num_rows:
         lines.append(f"  {table.num_rows - stream.table.num_rows} rows have no time: they are in no window")
     lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if trailing else q.window.context}" for q in plan.queries]
@@ -33,8 +32,8 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
         choice, _ = how_to_slice(plan, stream, partials)
         lines += [f"  slices: {choice.algorithm}", *(f"    {reason}" for reason in choice.reasons)]
     lines += [_aggregate(plan, p, trailing) for p in partials]
-    count = threads.available()
-    lines.append(f"  device: cpu, {count} thread{'s' * (count > 1)}")
+    workers = threads.available()
+    lines.append(f"  device: cpu, {workers} thread{'s' * (workers > 1)}")
     return lines
 
 

@@ -50,6 +50,7 @@ class Technique(ABC):
 
     def drop(self, oldest: int) -> None:
         """Nothing before ``oldest`` is needed."""
+        return
 
     @property
     @abstractmethod

@@ -44,7 +44,8 @@ class Stream:
 
     def batches(self) -> list[pa.RecordBatch]:
         table = pa.table({"t": pa.array(self.ticks).cast(pa.timestamp("us")), "v": self.values}).combine_chunks()
-        return table.to_batches(max_chunksize=BATCH)
+        batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=BATCH)
+        return batches
 
 
 def lengths(count: int) -> list[int]:

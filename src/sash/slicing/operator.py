@@ -237,7 +237,7 @@ class Operator:
         return any(state.keeps_rows for state in self._states)
 
     def _state(self, keeps: bool, plan: Plan, since: int = FAR_BACK) -> State:
-        return RowState(plan, since) if keeps else SliceState(plan, since)
+        return RowState(plan, since) if keeps else SliceState(plan, since, self._asked.options.store)
 
     def _ahead_of(self, plan: Plan, limit: Duration) -> int:
         if plan.measure.nanos_per_tick is None:
@@ -566,6 +566,9 @@ class Operator:
             for column, form in zip(self._plan.columns, self._forms or [], strict=True):
                 how = decisions.removal(options.ordered, query.window, form)
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
+        for state in self._states:
+            if isinstance(state, SliceState):
+                lines.append(f"slices: {state.choice.algorithm} ({'; '.join(state.choice.reasons)})")
         return "\n".join(lines)
 
 

@@ -62,11 +62,11 @@ class Partials(ABC):
     row_count: int
 
 
-def _answered(asked: Ranges, counts: Array | None) -> Array | None:
+def answered(asked: Ranges, counts: Array | None) -> Array | None:
     """Which ranges hold a row that the aggregate takes in (None: all); ``counts`` are its rows up to each slice."""
     if counts is not None:
-        answered: Array = counts[asked.hi] > counts[asked.lo]
-        return answered
+        some: Array = counts[asked.hi] > counts[asked.lo]
+        return some
     return asked.hi > asked.lo if asked.empty else None
 
 
@@ -140,22 +140,22 @@ class FieldPartials(Partials):
         if form.invertible and form.identity is not None and len(asked) * PREFIX >= count:
             if self._prefixes is None or self._prefixes[0] != partials:
                 self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
-            return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), _answered(asked, counts))
+            return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), answered(asked, counts))
         full, places = asked.without_empty()
         output = ranges.of_fields(self.inputs.form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
-        return self._lowered(output if places is None else _spread(output, places), _answered(asked, counts))
+        return self._lowered(output if places is None else spread(output, places), answered(asked, counts))
 
-    def _lowered(self, output: Output, answered: Array | None) -> pa.Array:
+    def _lowered(self, output: Output, held: Array | None) -> pa.Array:
         aggregate = self.column.call.aggregate
         logical = output_type(self.column)
-        known = answered
+        known = held
         if aggregate.counts_rows:
             known = None
-            if answered is not None:
+            if held is not None:
                 for values in output.values:
-                    values[~answered] = 0
+                    values[~held] = 0
         elif output.defined is not None:
-            known = output.defined.astype(bool) if answered is None else output.defined.astype(bool) & answered
+            known = output.defined.astype(bool) if held is None else output.defined.astype(bool) & held
         machines = self.inputs.form.outputs
         raw = [
             columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)
@@ -176,7 +176,7 @@ def _member(logical: pa.DataType, k: int) -> pa.DataType:
     return logical.field(k).type if pa.types.is_struct(logical) else logical
 
 
-def _spread(output: Output, full: Array) -> Output:
+def spread(output: Output, full: Array) -> Output:
     """Results of the ranges that are not empty, at their places among all."""
 
     def wide(column: Array) -> Array:
@@ -217,10 +217,10 @@ class ObjectPartials(Partials):
         given = ranges.of_objects(self.definition, self.states, full)
         empty = self.definition.lower(self.definition.identity()) if self.column.call.aggregate.counts_rows else None
         results: list[Any] = [empty] * len(asked)
-        answered = _answered(asked, self.counts)
+        known = answered(asked, self.counts)
         at = range(len(asked)) if places is None else np.flatnonzero(places).tolist()
         for place, result in zip(at, given, strict=True):
-            results[place] = result if answered is None or answered[place] else empty
+            results[place] = result if known is None or known[place] else empty
         return object_array(results, output_type(self.column))
 
 

@@ -19,12 +19,15 @@ from sash.algorithms import reduce, tables
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Plan
+from sash.plan.stores import choose_store
 from sash.slicing import order
 from sash.slicing.inputs import Fields, fields, stored_fields
 from sash.slicing.keys import span_of
-from sash.slicing.partials import FieldPartials, Partials
+from sash.slicing.partials import FieldPartials, Partials, answered, spread
+from sash.slicing.ranges import Ranges
 from sash.slicing.shapes import handler
 from sash.slicing.slicer import MOST_EDGES, Slicer
+from sash.slicing.tree import SliceTree
 from sash.slicing.view import View
 from sash.types import FAR_AHEAD, FAR_BACK, dtype
 from sash.windows.base import Everything, Gaps
@@ -40,7 +43,7 @@ SETTLED = FAR_BACK
 class StoredPartials(FieldPartials):
     """Partials that are there already."""
 
-    def __init__(self, column: Any, form: Any, states: list[Array], held: Array) -> None:
+    def __init__(self, column: Any, form: Any, states: list[Array], held: Array, tree: SliceTree | None) -> None:
         self.column = column
         self.inputs = Fields(form, [], True, None, None)
         self.held = None
@@ -48,6 +51,14 @@ class StoredPartials(FieldPartials):
         self.states = states
         self.counts = np.concatenate([[0], np.cumsum(held)])
         self._prefixes = None
+        self._tree = tree
+
+    def results(self, asked: Ranges) -> pa.Array:
+        if self._tree is None:
+            return super().results(asked)
+        full, places = asked.without_empty()
+        output = self._tree.answer(full)
+        return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
 
 
 @dataclass(frozen=True)
@@ -146,9 +157,10 @@ class SliceState:
 
     keeps_rows = False
 
-    def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
+    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto") -> None:
         self.plan = plan
         self.since = since
+        self.store = store
         empty = plan.schema.empty_table()
         self.forms = [fields(c, empty, always_masked=True).form for c in plan.columns]
         self.kernels = [Kernels(f) for f in self.forms]
@@ -163,6 +175,10 @@ class SliceState:
     def _settle(self) -> None:
         """What follows from the queries."""
         self.slicer = Slicer(self.plan.queries)
+        self.choice = choose_store(self.store, self.plan.queries, self.forms)
+        self.trees = [SliceTree(f) for f in self.forms] if self.choice.algorithm == "eager" else None
+        self._grown = True
+        """Whether slices came, went or merged since the trees were made."""
         self.gap = min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
         """The shortest session gap; slices are cut where rows are further apart."""
 
@@ -231,10 +247,11 @@ class SliceState:
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
         old = self.slices
+        if len(old) and self._updated(old, new):
+            return
+        self._grown = True
         if not len(old):
             self.slices = self._coalesced(new)
-            return
-        if self._updated(old, new):
             return
         # Of a single key, what comes before the new slices stays as it is.
         settled = 0
@@ -265,6 +282,9 @@ class SliceState:
             mine[places] += theirs
         for kernels, mine_states, new_states in zip(self.kernels, old.states, new.states, strict=True):
             kernels.add_at(*mine_states, places, *new_states, len(places))
+        if self.trees is not None and not self._grown:
+            for tree, states in zip(self.trees, old.states, strict=True):
+                tree.update(states, places)
         return True
 
     def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
@@ -312,10 +332,12 @@ class SliceState:
     def partials(self, view: View) -> list[Partials]:
         """Each aggregate over them."""
         s = self.slices
-        return [
-            StoredPartials(c, form, states, held)
-            for c, form, states, held in zip(self.plan.columns, self.forms, s.states, s.held, strict=True)
-        ]
+        if self.trees is not None and self._grown:
+            for tree, states in zip(self.trees, s.states, strict=True):
+                tree.rebuild(states)
+            self._grown = False
+        trees: list[SliceTree | None] = list(self.trees) if self.trees is not None else [None] * len(self.forms)
+        return [StoredPartials(*parts) for parts in zip(self.plan.columns, self.forms, s.states, s.held, trees, strict=True)]
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         """Rows whose windows are all closed."""
@@ -329,6 +351,7 @@ class SliceState:
         needed = s.first >= self.slicer.oldest_open(horizon)
         if not len(idle) and needed.all():
             return
+        self._grown = True
         forever = False
         for query in (self.slicer.queries[k] for k in self.slicer.others):
             if isinstance(query.shape, Everything):
@@ -371,8 +394,10 @@ class SliceState:
         """Take over what was saved."""
         columns = [c.to_numpy().copy() for c in table.columns]
         self.slices = self.slices.rebuilt(columns)
+        self._grown = True
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
     def stats(self) -> dict[str, int]:
-        return {"slices": len(self.slices), "kept_rows": 0, "bytes": self.slices.nbytes}
+        trees = sum(t.nbytes for t in self.trees or [])
+        return {"slices": len(self.slices), "kept_rows": 0, "bytes": self.slices.nbytes + trees}
