@@ -85,8 +85,9 @@ def parse(text: str) -> Expression:
     from sqlglot import exp
     from sqlglot.errors import ErrorLevel, SqlglotError
 
+    # Databricks' dialect is Spark's with a CAST that raises, as ANSI mode has it; as Spark's, sqlglot takes it for TRY_CAST.
     try:
-        tree = sqlglot.parse_one(text, dialect="spark", error_level=ErrorLevel.IMMEDIATE)
+        tree = sqlglot.parse_one(text, dialect="databricks", error_level=ErrorLevel.IMMEDIATE)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         place = max(0, int(details[0].get("col") or len(text)) - len(details[0].get("highlight") or " "))

@@ -14,11 +14,15 @@ from sash.algorithms import Recalculate
 from sash.errors import BrokenLaw, InvalidArgument, SashError
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
+from sash.testing.window_laws import check_window
 from sash.types import FLOATS, MACHINE_TYPES
+from sash.windows.base import Window
 
 
 def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, examples: int = 200, tolerance: float = 1e-6) -> None:
-    """Raise :class:`~sash.errors.BrokenLaw` with the simplest counterexample if an aggregate breaks a law it claims.
+    """Raise :class:`~sash.errors.BrokenLaw` with the simplest counterexample if an aggregate (or a window) breaks a law it claims.
+
+    A window goes to :func:`sash.testing.window_laws.check_window`; for an aggregate read on.
 
     Checked are: ``lift`` gives a partial of the declared shape, the identity is neutral, ``combine`` is associative, it commutes
     and ``invert`` undoes it where that is claimed, ``lower`` gives a number, and the compiled kernel agrees with the plain
@@ -32,6 +36,9 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
         from hypothesis import strategies
     except ImportError as error:
         raise SashError("check_laws needs Hypothesis: pip install 'sash[testing]'") from error
+    if isinstance(aggregate, Window):
+        check_window(aggregate, values=values, examples=examples)
+        return
     bound = resolve(aggregate, "aggregate").aggregate
     if bound.kind != "fields":
         raise InvalidArgument(f"check_laws is for aggregates of flat fields; {bound.label} keeps {bound.kind}")

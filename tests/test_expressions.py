@@ -1,0 +1,125 @@
+"""SQL over the row: each result and its type, as Spark has them."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from sash.errors import InvalidExpression, UnknownName
+from sash.expressions import parse
+
+NAN = math.nan
+TABLE = pa.table(
+    {
+        "a": pa.array([1, 2, None, -4], pa.int64()),
+        "i": pa.array([1, 2, None, -4], pa.int32()),
+        "b": pa.array([1.5, NAN, None, 2.5], pa.float64()),
+        "s": ["Ab", "c%", None, "hello"],
+        "j": [{"id": 1}, {"id": 2}, None, {"id": 3}],
+        "d": pa.array([Decimal("1.25"), Decimal(2), None, Decimal("4.5")], pa.decimal128(5, 2)),
+        "a b": [1, 2, 3, 4],
+    }
+)
+
+CASES = [
+    ("a + 1", pa.int64(), [2, 3, None, -3]),
+    ("i + 1", pa.int32(), [2, 3, None, -3]),
+    ("10 - 3 - 2", pa.int32(), [5] * 4),
+    ("a * 2 + 1", pa.int64(), [3, 5, None, -7]),
+    ("a / 2", pa.float64(), [0.5, 1.0, None, -2.0]),
+    ("a div 2", pa.int64(), [0, 1, None, -2]),
+    ("a % 3", pa.int64(), [1, 2, None, -1]),
+    ("-a", pa.int64(), [-1, -2, None, 4]),
+    ("b > 2", pa.bool_(), [False, True, None, True]),
+    ("b = b", pa.bool_(), [True, True, None, True]),
+    ("b < b", pa.bool_(), [False, False, None, False]),
+    ("b >= 2.5", pa.bool_(), [False, True, None, True]),
+    ("a <> 1", pa.bool_(), [False, True, None, True]),
+    ("a <=> null", pa.bool_(), [False, False, True, False]),
+    ("a > 1 and b < 2", pa.bool_(), [False, False, None, False]),
+    ("a > 1 or s = 'Ab'", pa.bool_(), [True, True, None, False]),
+    ("not (a > 1)", pa.bool_(), [True, False, None, True]),
+    ("case when a > 1 then 'x' when a < 0 then 'z' else 'y' end", pa.string(), ["y", "x", "y", "z"]),
+    ("case a when 1 then 10 when 2 then 20 end", pa.int32(), [10, 20, None, None]),
+    ("if(a > 1, 1, 2)", pa.int32(), [2, 1, 2, 2]),
+    ("coalesce(a, 0)", pa.int64(), [1, 2, 0, -4]),
+    ("nvl(a, i)", pa.int64(), [1, 2, None, -4]),
+    ("a in (1, -4)", pa.bool_(), [True, False, None, True]),
+    ("a not in (1)", pa.bool_(), [False, True, None, True]),
+    ("a in (1, null)", pa.bool_(), [True, None, None, None]),
+    ("a between 1 and 2", pa.bool_(), [True, True, None, False]),
+    ("s like '%e%'", pa.bool_(), [False, False, None, True]),
+    (r"s like 'c\\%'", pa.bool_(), [False, True, None, False]),
+    ("s is null", pa.bool_(), [False, False, True, False]),
+    ("s is not null", pa.bool_(), [True, True, False, True]),
+    ("abs(a)", pa.int64(), [1, 2, None, 4]),
+    ("floor(d)", pa.decimal128(4, 0), [Decimal(1), Decimal(2), None, Decimal(4)]),
+    ("ceil(d)", pa.decimal128(4, 0), [Decimal(2), Decimal(2), None, Decimal(5)]),
+    ("floor(a / 3)", pa.int64(), [0, 0, None, -2]),
+    ("round(b)", pa.float64(), [2.0, NAN, None, 3.0]),
+    ("round(a / 3, 2)", pa.float64(), [0.33, 0.67, None, -1.33]),
+    ("sqrt(a)", pa.float64(), [1.0, math.sqrt(2), None, NAN]),
+    ("ln(a)", pa.float64(), [0.0, math.log(2), None, None]),
+    ("exp(0)", pa.float64(), [1.0] * 4),
+    ("power(a, 2)", pa.float64(), [1.0, 4.0, None, 16.0]),
+    ("greatest(a, b)", pa.float64(), [1.5, NAN, None, 2.5]),
+    ("greatest(a, 1)", pa.int64(), [1, 2, 1, 1]),
+    ("least(a, 2)", pa.int64(), [1, 2, 2, -4]),
+    ("length(s)", pa.int32(), [2, 2, None, 5]),
+    ("lower(s)", pa.string(), ["ab", "c%", None, "hello"]),
+    ("upper(s)", pa.string(), ["AB", "C%", None, "HELLO"]),
+    ("substring(s, 2, 2)", pa.string(), ["b", "%", None, "el"]),
+    ("substring(s, -2)", pa.string(), ["Ab", "c%", None, "lo"]),
+    ("substring(s, -4, 2)", pa.string(), ["", "", None, "el"]),
+    ("substring(s, 0, 1)", pa.string(), ["A", "c", None, "h"]),
+    ("concat(s, '-', a)", pa.string(), ["Ab-1", "c%-2", None, "hello--4"]),
+    ("s || 'x'", pa.string(), ["Abx", "c%x", None, "hellox"]),
+    ("j.id", pa.int64(), [1, 2, None, 3]),
+    ("j.id + a", pa.int64(), [2, 4, None, -1]),
+    ("`a b` + 1", pa.int64(), [2, 3, 4, 5]),
+    ("A + I", pa.int64(), [2, 4, None, -8]),
+    ("cast(a as string)", pa.string(), ["1", "2", None, "-4"]),
+    ("cast(d as int)", pa.int32(), [1, 2, None, 4]),
+    ("cast(a as double) / 4", pa.float64(), [0.25, 0.5, None, -1.0]),
+    ("cast('12' as int)", pa.int32(), [12] * 4),
+    ("try_cast(s as int)", pa.int32(), [None] * 4),
+    ("d / 2", pa.decimal128(16, 13), [Decimal("0.625"), Decimal(1), None, Decimal("2.25")]),
+    ("d * 2", pa.decimal128(16, 2), [Decimal("2.5"), Decimal(4), None, Decimal(9)]),
+    ("true", pa.bool_(), [True] * 4),
+]
+
+
+@pytest.mark.parametrize(("text", "wanted", "values"), CASES, ids=[c[0] for c in CASES])
+def test_expressions(text, wanted, values):
+    result = parse(text).evaluate(TABLE)
+    assert [repr(v) for v in result.to_pylist()] == [repr(v) for v in pa.array(values, wanted).to_pylist()]
+    assert result.type == wanted
+    assert parse(text).type(TABLE.schema) == wanted  # known before any row is
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("a + (", InvalidExpression, r"a \+ \(\n +\^"),
+        ("select 1", InvalidExpression, "without SELECT"),
+        ("foo(a)", UnknownName, "unknown function 'foo'.*Known: abs"),
+        ("zz + 1", UnknownName, "unknown column 'zz'"),
+        ("j.name", UnknownName, "unknown field 'name'"),
+        ("a.x", InvalidExpression, "no struct"),
+        ("a / 0", InvalidExpression, "division by zero"),
+        ("a and b", InvalidExpression, "true or false"),
+        ("cast(s as int)", InvalidExpression, "cast to int32 failed"),
+        ("abs(a, 1)", InvalidExpression, "abs"),
+        ("cast(a as map<int, int>)", InvalidExpression, "not supported"),
+    ],
+)
+def test_bad_expressions(text, kind, message):
+    with pytest.raises(kind, match=message):
+        parse(text).evaluate(TABLE)
+
+
+def test_handed_on_as_spark_sql():
+    assert parse("Cpu*100 > 5 and job.id is not null").spark_sql() == "Cpu * 100 > 5 AND NOT job.id IS NULL"

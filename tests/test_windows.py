@@ -1,0 +1,114 @@
+"""Windows: their laws, durations, and the classes for users' own."""
+
+from __future__ import annotations
+
+import datetime
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sash import windows as W
+from sash.errors import BrokenLaw
+from sash.testing import check_laws
+from sash.types import Duration, Measure
+from tests import window_oracle
+
+MICROS = Measure(pa.timestamp("us"))
+
+
+@pytest.mark.parametrize(
+    "window", [window_oracle.Squares(), window_oracle.Nested(), window_oracle.Delta("v", 5), window_oracle.Threshold("v", 3)]
+)
+def test_lawful(window):
+    check_laws(window)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        W.tumbling("1 day", tz="Europe/Berlin"),
+        W.sliding("2 days", "1 day", tz="America/New_York"),
+        W.sliding("3 months", "1 month"),
+        W.tumbling("1 week", tz="UTC"),
+        W.sliding("1 month", "10 days"),
+        W.band(5, 500),
+    ],
+)
+def test_built_in_context_free_windows_are_lawful(spec):
+    check_laws(spec.bind(Measure(pa.timestamp("s")) if "band" not in repr(spec) else Measure(pa.int64())), examples=30)
+
+
+class Backwards(W.ContextFreeWindow):
+    longest = 10
+
+    def next_edge(self, t):
+        return t - t % 10
+
+    def ended(self, after, until):
+        return []
+
+
+class NotAtEdges(W.ContextFreeWindow):
+    longest = 10
+
+    def next_edge(self, t):
+        return t - t % 10 + 10
+
+    def ended(self, after, until):
+        return [(e - 7, e) for e in range(after - after % 10 + 10, until + 1, 10)]
+
+
+class Forgetful(NotAtEdges):
+    def ended(self, after, until):
+        return [(e - 10, e) for e in range(after - after % 10 + 20, until + 1, 10)]
+
+
+class IntoThePast(W.ContextAwareWindow):
+    def notify(self, context, time, *, edges):
+        edges.start(time - 1)
+
+
+UNLAWFUL = [(Backwards(), "must lie after"), (NotAtEdges(), "but next_edge"), (Forgetful(), "together"), (IntoThePast(), "before the row")]
+
+
+@pytest.mark.parametrize(("window", "message"), UNLAWFUL)
+def test_unlawful(window, message):
+    with pytest.raises(BrokenLaw, match=message):
+        check_laws(window)
+
+
+@pytest.mark.parametrize(
+    ("given_", "nanos"),
+    [
+        ("1 second", 10**9),
+        ("90 seconds", 90 * 10**9),
+        ("1 hour 30 minutes", 5400 * 10**9),
+        ("1.5 hours", 5400 * 10**9),
+        ("interval 2 days", 2 * 86400 * 10**9),
+        ("250 milliseconds", 250 * 10**6),
+        ("10ms", 10**7),
+        ("-1 second", -(10**9)),
+        (datetime.timedelta(minutes=2), 120 * 10**9),
+        ("1 week", 7 * 86400 * 10**9),
+    ],
+)
+def test_durations(given_, nanos):
+    assert Duration.of(given_, "x").nanos == nanos
+
+
+@given(
+    size=st.integers(1, 40),
+    every=st.integers(1, 40),
+    offset=st.integers(-50, 50),
+    ticks=st.lists(st.integers(-200, 200), min_size=1, max_size=20),
+)
+def test_periodic_edges(size, every, offset, ticks):
+    shape = W.sliding(size, every, offset=offset).bind(Measure(pa.int64()))
+    starts = {offset + k * every for k in range(-600, 600)}
+    edges = sorted(starts | {s + size for s in starts})
+    for t, found in zip(ticks, shape.previous_edges(pa.array(ticks).to_numpy()).tolist(), strict=True):
+        assert found == max(e for e in edges if e <= t)
+    low, high = min(ticks), max(ticks)
+    assert shape.edges(low, high).tolist() == [e for e in edges if low <= e <= high]
