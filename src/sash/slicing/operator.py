@@ -424,8 +424,9 @@ class Operator:
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
         keeps = self.decision(window).yes
         home = next((s for s in self._states if isinstance(s, SliceState) and s.since == FAR_BACK), None)
-        if not keeps and home is not None and window.context == "context free" and hasattr(query.shape, "edges"):
+        if window.context == "context free" and hasattr(query.shape, "edges"):
             self._since[name] = since
+        if not keeps and home is not None and name in self._since:
             home.with_queries(home.plan.with_queries((*home.plan.queries, query)))
         else:
             self._states.append(self._state(keeps, plan.with_queries((query,)), since))

@@ -48,6 +48,7 @@ class RowState:
 
     def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
         """Add rows, each to its place in the order."""
+        table = table.select(self.table.column_names)
         seen = ticks >= self.since
         if not seen.all():
             table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
@@ -167,7 +168,8 @@ class RowState:
         if not len(self.ticks):
             return
         offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
-        needed = np.zeros(len(self.ticks), bool)
+        # A row may still come before one at or after the horizon, and take its rank.
+        needed = self.ticks >= horizon
         for query in self.plan.queries:
             needed |= self._needed(query, offsets, horizon)
         if len(idle):
