@@ -63,6 +63,11 @@ class Plan:
         return any(q.window.counts_rows and q.window.context == "forward context free" for q in self.queries)
 
     @cached_property
+    def query_names(self) -> pa.Array:
+        """The queries' names, in order."""
+        return pa.array([q.name for q in self.queries], pa.string())
+
+    @cached_property
     def reads(self) -> tuple[str, ...]:
         """The columns that matter, in the schema's order."""
         found = {self.time, *self.by, *self.order_by, *self.inputs}

@@ -18,7 +18,7 @@ from sash.slicing.batch import cut, gather, what_windows_read
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
 from sash.slicing.view import SortedRows, View
-from sash.types import FAR_BACK
+from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Periodic, Ranks, RowsBefore
 
 Array = npt.NDArray[Any]
@@ -39,6 +39,8 @@ class RowState:
         self.ticks = np.empty(0, np.int64)
         self.codes = np.empty(0, np.int64)
         self.ids = np.empty(0, np.int64)
+        self.waiting: list[tuple[pa.Table, Array, Array, Array]] = []
+        """Rows whose place is not asked for yet, batch by batch, each in the order of time."""
         self.bases = np.empty(0, np.int64)
         """For each key how many of its rows are gone, because row windows count from the first."""
         self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
@@ -47,13 +49,37 @@ class RowState:
         self.splits = 0
 
     def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
-        """Add rows, each to its place in the order."""
+        """Take rows in; they wait, in the order of their own batch, until :meth:`settle` asks for them."""
         table = table.select(self.table.column_names)
         seen = ticks >= self.since
         if not seen.all():
             table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
         if not len(ticks):
             return
+        if np.any(ticks[1:] < ticks[:-1]):
+            places = np.argsort(ticks, kind="stable")
+            table, ticks, codes, ids = table.take(pa.array(places)), ticks[places], codes[places], ids[places]
+        self.waiting.append((table, ticks, codes, ids))
+
+    def settle(self, horizon: int) -> None:
+        """Put the waiting rows before ``horizon`` into their place among all: nothing that comes later goes before them."""
+        ready: list[tuple[pa.Table, Array, Array, Array]] = []
+        rest: list[tuple[pa.Table, Array, Array, Array]] = []
+        for run in self.waiting:
+            table, ticks, codes, ids = run
+            at = len(ticks) if ticks[-1] < horizon else int(np.searchsorted(ticks, horizon))
+            if at:
+                ready.append((table.slice(0, at), ticks[:at], codes[:at], ids[:at]))
+            if at < len(ticks):
+                rest.append((table.slice(at), ticks[at:], codes[at:], ids[at:]) if at else run)
+        self.waiting = rest
+        if ready:
+            # Ties in time go by arrival, so runs are joined in the order in which they came.
+            tables = pa.concat_tables([run[0] for run in ready])
+            self._place(tables, *(np.concatenate([run[k] for run in ready]) for k in (1, 2, 3)))
+
+    def _place(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
+        """Add rows, each to its place in the order."""
         # With one key, the rows before the oldest new one stay where they are.
         settled = 0 if self.plan.by else int(np.searchsorted(self.ticks, ticks.min()))
         tail = pa.concat_tables([self.table.slice(settled), table]).combine_chunks()
@@ -220,6 +246,7 @@ class RowState:
 
     def save(self) -> tuple[dict[str, Any], pa.Table]:
         """The state as data."""
+        self.settle(FAR_AHEAD)
         facts = {
             "keeps_rows": True, "since": self.since, "merges": self.merges, "splits": self.splits,
             "bases": self.bases.tolist(), "closed": {name: marks.tolist() for name, marks in self.closed.items()},
@@ -240,4 +267,6 @@ class RowState:
 
     @property
     def stats(self) -> dict[str, int]:
-        return {"slices": 0, "kept_rows": len(self.ticks), "bytes": self.table.nbytes + 24 * len(self.ticks)}
+        kept = len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting)
+        held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting)
+        return {"slices": 0, "kept_rows": kept, "bytes": held + 24 * kept}

@@ -88,6 +88,9 @@ class WindowManager:
         view: View | None = None
         ids: Array | None = None
         found = []
+        if isinstance(state, RowState):
+            # A row at the horizon itself may end a window there.
+            state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
         candidates = self._candidates(state, step, keys)
         if candidates:
             view, ids = state.view(keys, candidates)
@@ -297,7 +300,7 @@ def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[Sta
     tables: list[pa.Table] = []
     for state, view, reports in parts:
         partials = state.partials(view)
-        names = pa.array([q.name for q in state.plan.queries], pa.string())
+        names = state.plan.query_names
         for report in reports:
             bounds = report.bounds
             asked = look_at(bounds.lo, bounds.hi)
