@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form, Objects
-from sash.algorithms import blocks, flat_fat, running, tables
+from sash.algorithms import blocks, flat_fat, reduce, running, tables
 from sash.algorithms.memory import pooled
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
@@ -19,6 +19,9 @@ from sash.kernels.generate import generate
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
+
+FROM_SCRATCH = 4
+"""Ranges in no order that have no more places together than this many times all places are aggregated one by one."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,11 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
         parts = threads.shares(0, len(lo), rows_each=4)
         few = parts and longest * len(parts) > 2 * max(len(lo), count)
         threads.each(work, [(0, len(lo))] if few else parts)
+        return check(output, form)
+    if int((hi - lo).sum()) <= FROM_SCRATCH * count:
+        module = generate(reduce.ranges, form, masked=masked, partials=partials)
+        output = make_output(form, module, len(lo))
+        compiled(module)(*source, lo, hi, 0, len(lo), *output.arguments())
         return check(output, form)
     fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
     answer = generate(flat_fat.ranges, form, masked=True, partials=True)

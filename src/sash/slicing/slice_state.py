@@ -264,31 +264,34 @@ class SliceState:
         self.slices = joined
 
     def _updated(self, old: Slices, new: Slices) -> bool:
-        """Add to slices that are there, if all are, which is the rule for small batches of a single key."""
-        one_key = old.key[0] == old.key[-1] == new.key[0] == new.key[-1]
-        if len(new) > len(old) or not one_key:
+        """Add to slices that are there, and put newer ones behind them: the rule for small batches of a single key."""
+        if not old.key[0] == old.key[-1] == new.key[0] == new.key[-1]:
             return False
-        places = np.searchsorted(old.cell, new.cell)
-        if places[-1] >= len(old) or not np.array_equal(old.cell[places], new.cell) or not self._ordered(old, new, places):
+        fresh = int(np.searchsorted(new.cell, old.cell[-1], side="right"))
+        cell, places = new.cell[:fresh], np.searchsorted(old.cell, new.cell[:fresh])
+        if not np.array_equal(old.cell[places], cell) or not self._ordered(old, new, places):
             return False
-        first, last = np.minimum(old.first[places], new.first), np.maximum(old.last[places], new.last)
+        first, last = np.minimum(old.first[places], new.first[:fresh]), np.maximum(old.last[places], new.last[:fresh])
         if self.gap < FAR_AHEAD:
-            alone = np.append(old.cell[1:], FAR_AHEAD)[places] != new.cell
+            alone = np.append(old.cell[1:], FAR_AHEAD)[places] != cell
             if not alone.all() or np.any(last - first > self.gap):
                 return False
         old.first[places], old.last[places] = first, last
-        old.count[places] += new.count
+        old.count[places] += new.count[:fresh]
         for mine, theirs in zip(old.held, new.held, strict=True):
-            mine[places] += theirs
+            mine[places] += theirs[:fresh]
         for kernels, mine_states, new_states in zip(self.kernels, old.states, new.states, strict=True):
-            kernels.add_at(*mine_states, places, *new_states, len(places))
-        if self.trees is not None and not self._grown:
+            kernels.add_at(*mine_states, places, *new_states, fresh)
+        if fresh < len(new):
+            self._grown = True
+            self.slices = old.rebuilt([np.concatenate([a, b[fresh:]]) for a, b in zip(old.columns(), new.columns(), strict=True)])
+        elif self.trees is not None and not self._grown:
             for tree, states in zip(self.trees, old.states, strict=True):
                 tree.update(states, places)
         return True
 
     def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
-        return self.commute or bool(np.all(old.last[places] <= new.first))
+        return self.commute or bool(np.all(old.last[places] <= new.first[: len(places)]))
 
     def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
         one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
