@@ -4,8 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NAME ?= rolling
+SEED ?= $(shell date +%s)
+EXAMPLES ?= 10000
 
-.PHONY: help demo test lint bench docs wheel clean
+.PHONY: help demo test lint soak bench docs wheel clean
 
 help: ## what can be made
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -30,7 +32,11 @@ lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive)
+soak: $(VENV)/.ready ## hundreds of thousands of random cases against the oracles (hours): make soak SEED=... EXAMPLES=...
+	@echo "seed $(SEED), $(EXAMPLES) examples a test"
+	SASH_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) tests/test_tables.py tests/test_operator.py tests/test_operator_machine.py tests/test_windows.py tests/test_rolling.py tests/test_algorithms.py
+
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing)
 	$(BIN)/sash bench $(NAME)
 
 docs: $(VENV)/.ready ## the parts of docs/ that are made from the code
