@@ -347,3 +347,27 @@ def test_batches_of_any_size_mean_the_same(rows, sizes, case):
         many.add(table_of(part))
         at += size
     assert one.close().to_pylist() == many.close().to_pylist()
+
+
+def test_an_expression_that_fails_takes_nothing_in():
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("100 / v").alias("s")], time="t")
+    op.add([{"t": 1, "v": 2}])
+    with pytest.raises(ValueError, match="division by zero"):
+        op.add([{"t": 2, "v": 4}, {"t": 3, "v": 0}])
+    assert op.stats.rows == 1
+    assert op.advance(10).column("s").to_pylist() == [50.0]
+
+
+def test_a_sum_that_does_not_fit_is_an_error_of_its_window_alone():
+    for spec in (W.tumbling(10), W.rows(2)):
+        op = sash.Operator(windows=spec, aggs=[S.sum("v").alias("s")], time="t")
+        op.add([{"t": 1, "v": 2**60}, {"t": 2, "v": 2**60}, {"t": 11, "v": 1}, {"t": 12, "v": 1}])
+        for _ in range(7):
+            op.add([{"t": 2, "v": 2**60}] if isinstance(spec, type(W.tumbling(1))) else [])
+        if isinstance(spec, type(W.tumbling(1))):
+            with pytest.raises(OverflowError):
+                op.advance(20)
+            with pytest.raises(OverflowError):  # still there: nothing was lost
+                op.advance(20)
+        else:
+            assert op.advance(20).column("s").to_pylist() == [2**61, 2]

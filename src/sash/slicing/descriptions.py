@@ -1,15 +1,15 @@
-"""Windows and aggregates as plain data, for snapshots and fingerprints."""
+"""What an operator was made with, as plain data: for snapshots, and to tell whether two are of the same query."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from sash.aggregates import registry
 from sash.errors import InvalidSnapshot
-from sash.functions.call import Call
+from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
 from sash.types import Duration
 from sash.windows.band import Band
@@ -21,7 +21,76 @@ from sash.windows.session import Session
 from sash.windows.sliding import Sliding
 from sash.windows.unbounded import Unbounded
 
+DURATIONS = ("lateness", "idle", "max_ahead")
 SPECS: dict[str, type[Window]] = {c.__name__: c for c in (Sliding, Session, RowWindow, Punctuation, LastRows, Band, Unbounded)}
+
+
+@dataclass
+class Options:
+    """An operator's settings."""
+
+    ordered: bool = False
+    store: str = "auto"
+    lateness: Duration | None = None
+    emit: str = "final"
+    late: str = "drop"
+    idle: Duration | None = None
+    max_ahead: Duration | None = None
+
+
+@dataclass
+class Asked:
+    """What the operator was made with, before a schema is known."""
+
+    windows: dict[str, Window]
+    aggs: Any
+    by: Any
+    time: Any
+    order_by: Any
+    options: Options = field(default_factory=Options)
+
+
+def of_request(asked: Asked) -> dict[str, Any]:
+    """What an operator was made with, as data."""
+    options = asked.options
+    calls = [resolve(a, "aggs") for a in (asked.aggs if isinstance(asked.aggs, list | tuple) else [asked.aggs])]
+    durations = {n: getattr(options, n) for n in DURATIONS}
+    return {
+        "windows": {name: of_window(w) for name, w in asked.windows.items()},
+        "aggs": [of_call(c) for c in calls],
+        **{n: getattr(asked, n) for n in ("by", "time", "order_by")},
+        **{n: getattr(options, n) for n in ("ordered", "store", "emit", "late")},
+        **{n: None if d is None else vars(d) for n, d in durations.items()},
+    }
+
+
+def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]:
+    """The arguments again. Users' own windows and aggregates are code: they come from what is given, and must be the same."""
+    given = dict(windows) if isinstance(windows, dict) else {} if windows is None else {"window": windows}
+    specs: dict[str, Window] = {}
+    for name, description in query["windows"].items():
+        if name in given and of_window(given[name]) != description:
+            raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {description}")
+        spec = given.get(name) or to_window(description)
+        if spec is None:
+            raise InvalidSnapshot(f"window {name!r} is a user's own ({description['own']}): restore(bytes, windows=...)")
+        specs[name] = spec
+    settings = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
+    durations = {n: None if query[n] is None else Duration(**query[n]) for n in DURATIONS}
+    return {"windows": specs, "aggs": _calls(query["aggs"], aggs), **settings, **durations}
+
+
+def _calls(descriptions: list[dict[str, Any]], aggs: Any) -> list[Call]:
+    own = [resolve(a, "aggs") for a in (aggs if isinstance(aggs, list | tuple) else [] if aggs is None else [aggs])]
+    if aggs is not None and all("own" not in d for d in descriptions) and [of_call(o) for o in own] != descriptions:
+        raise InvalidSnapshot(f"aggs are {own}; the snapshot has {[d['aggregate'] for d in descriptions]}")
+    calls = []
+    for description in descriptions:
+        call = to_call(description) or next((o for o in own if of_call(o) == description), None)
+        if call is None:
+            raise InvalidSnapshot(f"aggs lacks the user's own aggregate {description['own']!r} of the snapshot, or it has changed")
+        calls.append(call)
+    return calls
 
 
 def of_window(window: Window) -> dict[str, Any]:

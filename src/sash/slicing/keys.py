@@ -119,6 +119,8 @@ def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
 
 def span_of(values: Array) -> tuple[int, int]:
     """The smallest and the largest value; nothing has 0 and 0."""
+    if len(values) == 1:
+        return int(values[0]), int(values[0])
     if len(values) < threads.SMALLEST_SHARE:
         return (int(values.min()), int(values.max())) if len(values) else (0, 0)
     parts = threads.shares(0, len(values))

@@ -8,7 +8,7 @@ answered from partials alone lives in a :class:`~sash.slicing.slice_state.SliceS
 from __future__ import annotations
 
 import time as clock
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.columns import arrow_column
-from sash.errors import InvalidArgument, InvalidSnapshot, InvalidType, LateRow, unknown
-from sash.functions.call import Call, resolve
+from sash.errors import InvalidArgument, LateRow, unknown
 from sash.plan.logical import Column, Plan, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
-from sash.slicing.batch import check_span, checked_ticks
-from sash.slicing.descriptions import of_call, of_window, to_call, to_window
+from sash.slicing.descriptions import Asked, Options, of_request, to_request
 from sash.slicing.inputs import fields
+from sash.slicing.intake import Intake, to_batches
 from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import SliceState
@@ -36,8 +35,6 @@ from sash.windows.base import Window
 Array = npt.NDArray[Any]
 
 STORES = ("auto", "lazy", "eager")
-MOST_PENDING = 1 << 16
-"""Rows wait for a step, but no more than this many."""
 
 
 @dataclass
@@ -53,31 +50,6 @@ class Stats:
     merges: int = 0
     kept_rows: int = 0
     bytes: int = 0
-
-
-@dataclass
-class Options:
-    """An operator's settings."""
-
-    ordered: bool = False
-    store: str = "auto"
-    lateness: Duration | None = None
-    emit: str = "final"
-    late: str = "drop"
-    idle: Duration | None = None
-    max_ahead: Duration | None = None
-
-
-@dataclass
-class Asked:
-    """What the operator was made with, before a schema is known."""
-
-    windows: dict[str, Window]
-    aggs: Any
-    by: Any
-    time: Any
-    order_by: Any
-    options: Options = field(default_factory=Options)
 
 
 class Operator:
@@ -124,10 +96,7 @@ class Operator:
         )  # fmt: skip
         self._asked = Asked(given, aggs, by, time, order_by, options)
         self._plan: Plan | None = None
-        self._pending: list[pa.Table] = []
-        self._pending_dicts: list[dict[str, Any]] = []
-        self._pending_rows = 0
-        self._dict_types: dict[str, tuple[type, ...]] | None = None
+        self._intake: Intake | None = None
         self._watermark = FAR_BACK
         self._newest = FAR_BACK
         self._dirty = FAR_AHEAD
@@ -147,72 +116,15 @@ class Operator:
         """Take rows in: anything that speaks Arrow, or a list of dictionaries. In a declared in-order stream the results come back."""
         if self._is_closed:
             raise InvalidArgument("the operator is closed; make a new one")
-        if isinstance(batch, list) and self._dict_types is not None and not self._asked.options.ordered:
-            types = self._dict_types
-            for row in batch:
-                if not isinstance(row, dict) or row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
-                    break
-            else:
-                self._pending_dicts += batch
-                self._pending_rows += len(batch)
-                if self._pending_rows >= MOST_PENDING:
-                    self._flush()
-                return None
-        table = self._table(batch)
-        if self._plan is None:
-            self._start(table.schema)
-        assert self._plan is not None
-        self._check_schema(table.schema)
+        if self._intake is None:
+            self._start(to_batches(batch, None)[0].schema)
+        assert self._intake is not None
         if self._asked.options.ordered:
-            return self._add_in_order(table)
-        if table.num_rows:
-            self._check_times(table)
-            self._settle_dicts()
-            self._pending.append(table)
-            self._pending_rows += table.num_rows
-            if self._pending_rows >= MOST_PENDING:
-                self._flush()
+            return self._add_in_order(batch)
+        self._intake.put(batch)
+        if self._intake.is_full or self._ahead is not None:  # what is too far ahead is seen by the clock of now
+            self._flush()
         return None
-
-    def _table(self, batch: Any) -> pa.Table:
-        if isinstance(batch, pa.Table):
-            return batch
-        if isinstance(batch, pa.RecordBatch):
-            return pa.Table.from_batches([batch])
-        if isinstance(batch, dict):
-            batch = [batch]
-        if isinstance(batch, list):
-            if not all(isinstance(row, dict) for row in batch):
-                raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
-            schema = self._plan.schema if self._plan is not None else None
-            if schema is not None and batch:
-                strange = {n for row in batch for n in row} - set(schema.names)
-                if strange:
-                    raise InvalidArgument(f"the batch has the column {sorted(strange)[0]!r}, which the first one had not")
-            try:
-                return pa.Table.from_pylist(batch, schema=schema)
-            except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                raise InvalidType(f"the rows do not fit the stream's columns: {error}") from error
-        if type(batch).__module__.partition(".")[0] == "pandas":
-            return pa.Table.from_pandas(batch, preserve_index=False)
-        if hasattr(batch, "__arrow_c_stream__") or hasattr(batch, "__arrow_c_array__"):
-            return pa.table(batch)
-        raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(batch).__qualname__}")
-
-    def _check_times(self, table: pa.Table) -> None:
-        """Refuse times that cannot be reckoned with before anything is taken in."""
-        assert self._plan is not None
-        for chunk in table.column(self._plan.time).chunks:
-            ticks = self._plan.measure.column(chunk.drop_null() if chunk.null_count else chunk)
-            if len(ticks):
-                low, high = span_of(ticks)
-                check_span(low, high, self._plan.time)
-
-    def _settle_dicts(self) -> None:
-        if self._pending_dicts:
-            assert self._plan is not None
-            self._pending.append(pa.Table.from_pylist(self._pending_dicts, schema=self._plan.schema))
-            self._pending_dicts = []
 
     def _start(self, schema: pa.Schema) -> None:
         asked, options = self._asked, self._asked.options
@@ -230,7 +142,7 @@ class Operator:
             queries = tuple(q for q in plan.queries if self.decision(q.window).yes == keeps)
             if queries:
                 self._states.append(self._state(keeps, plan.with_queries(queries)))
-        self._dict_types = _python_types(schema)
+        self._intake = Intake(plan)
 
     @property
     def _keeps_rows(self) -> bool:
@@ -260,42 +172,27 @@ class Operator:
         assert self._plan is not None
         return fields(column, self._plan.schema.empty_table(), always_masked=True).form
 
-    def _check_schema(self, schema: pa.Schema) -> None:
+    def _add_in_order(self, given: Any) -> pa.Table:
         assert self._plan is not None
-        wanted = self._plan.schema
-        if schema.equals(wanted):
-            return
-        for name in wanted.names:
-            if name not in schema.names:
-                raise unknown("column: the batch lacks", name, schema.names)
-            if schema.field(name).type != wanted.field(name).type:
-                raise InvalidType(
-                    f"column {name!r} has the type {schema.field(name).type}; in the first batch it was {wanted.field(name).type}"
-                )
-        strange = [n for n in schema.names if n not in wanted.names]
-        if strange:
-            raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not")
-
-    def _add_in_order(self, table: pa.Table) -> pa.Table:
-        assert self._plan is not None
-        time = arrow_column(table.column(self._plan.time))
-        ticks = checked_ticks(self._plan.measure.column(time.drop_null()), self._plan.time)
+        assert self._intake is not None
+        batches = self._intake.checked(given)
+        time = arrow_column(pa.Table.from_batches(batches).column(self._plan.time))
+        ticks = self._plan.measure.column(time.drop_null())
         steps = np.diff(ticks, prepend=self._newest)
         if np.any(steps < 0):
             at = int(np.argmax(steps < 0))
             before = self._newest if at == 0 else int(ticks[at - 1])
             raise LateRow(f"row {at} of the batch has the time {ticks[at]}, after {before}; the stream was declared to be in order")
-        self._pending.append(table)
-        self._pending_rows += table.num_rows
+        for batch in batches:
+            self._intake.put(batch)
         return self._step(max(self._watermark, int(ticks[-1]) if len(ticks) else FAR_BACK))
 
     def _flush(self) -> None:
         """Put the rows that wait into slices."""
-        self._settle_dicts()
-        if not self._pending or self._plan is None:
+        table = None if self._intake is None else self._intake.take()
+        if table is None:
             return
-        table = self._pending[0] if len(self._pending) == 1 else pa.concat_tables(self._pending)
-        self._pending, self._pending_rows = [], 0
+        assert self._plan is not None
         plan = self._plan
         self._stats.rows += table.num_rows
         whole = table
@@ -374,11 +271,13 @@ class Operator:
             idle = np.flatnonzero((self._last_seen > FAR_BACK) & (self._last_seen + self._idle < watermark))
         step = Step(self._watermark, watermark, self._lateness, options.emit, self._dirty, closing, idle)
         parts = []
+        self._manager.begin()
         for state in self._states:
             view, reports = self._manager.reports(state, step, self._keys.count, self._since)
             if view is not None and reports:
                 parts.append((state, view, reports))
         result = emitted(self._plan, self._schema, self._keys, parts) if parts else self._nothing
+        self._manager.commit()
         self._watermark, self._dirty = watermark, FAR_AHEAD
         for state in self._states:
             state.evict(step.closed_now, self._keys.count, idle)
@@ -421,6 +320,8 @@ class Operator:
         self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
+        assert self._intake is not None
+        self._intake.with_queries(plan)
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
         keeps = self.decision(window).yes
         home = next((s for s in self._states if isinstance(s, SliceState) and s.since == FAR_BACK), None)
@@ -444,6 +345,8 @@ class Operator:
             return
         self._flush()
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
+        assert self._intake is not None
+        self._intake.with_queries(self._plan)
         self._schema = emitted_schema(self._plan, self._asked.options.emit)
         self._nothing = self._schema.empty_table()
         for state in list(self._states):
@@ -461,18 +364,7 @@ class Operator:
         if self._is_closed:
             raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
         self._flush()
-        options = self._asked.options
-        header: dict[str, Any] = {
-            "query": {
-                "windows": {name: of_window(w) for name, w in self._asked.windows.items()},
-                "aggs": [of_call(c) for c in self._calls()],
-                "by": self._asked.by, "time": self._asked.time, "order_by": self._asked.order_by,
-                "ordered": options.ordered, "store": options.store, "emit": options.emit, "late": options.late,
-                **{n: _duration(getattr(options, n)) for n in ("lateness", "idle", "max_ahead")},
-            },
-            "stats": vars(self._stats),
-            "started": self._plan is not None,
-        }  # fmt: skip
+        header: dict[str, Any] = {"query": of_request(self._asked), "stats": vars(self._stats), "started": self._plan is not None}
         sections: dict[str, pa.Table] = {}
         if self._plan is not None:
             header |= {
@@ -492,28 +384,7 @@ class Operator:
     def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
         """The operator again. Users' own windows and aggregates are code, so they are given once more; they must be the same."""
         header, sections = unpack(snapshot)
-        query = header["query"]
-        specs = {name: to_window(d) for name, d in query["windows"].items()}
-        given = dict(windows) if isinstance(windows, dict) else {} if windows is None else {"window": windows}
-        for name, spec in specs.items():
-            if name in given and of_window(given[name]) != query["windows"][name]:
-                raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {query['windows'][name]}")
-            specs[name] = given.get(name, spec)
-            if specs[name] is None:
-                raise InvalidSnapshot(f"window {name!r} is a user's own ({query['windows'][name]['own']}): restore(bytes, windows=...)")
-        calls = [to_call(d) for d in query["aggs"]]
-        if aggs is not None or any(c is None for c in calls):
-            own = [resolve(a, "aggs") for a in (aggs if isinstance(aggs, list | tuple) else [] if aggs is None else [aggs])]
-            for k, (d, c) in enumerate(zip(query["aggs"], calls, strict=True)):
-                match = c if c is not None else next((o for o in own if of_call(o) == d), None)
-                if match is None:
-                    raise InvalidSnapshot(f"aggs lacks the user's own aggregate {d['own']!r} of the snapshot, or it has changed")
-                calls[k] = match
-            if aggs is not None and [of_call(o) for o in own] != query["aggs"]:
-                raise InvalidSnapshot(f"aggs are {own}; the snapshot has {[d.get('aggregate', d.get('own')) for d in query['aggs']]}")
-        settings: dict[str, Any] = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
-        settings |= {n: None if query[n] is None else Duration(**query[n]) for n in ("lateness", "idle", "max_ahead")}
-        op = cls(windows=specs, aggs=calls, **settings)
+        op = cls(**to_request(header["query"], windows, aggs))
         op._stats = Stats(**header["stats"])
         if header["started"]:
             op._resume(header, sections)
@@ -534,10 +405,6 @@ class Operator:
             state = self._state(facts["keeps_rows"], self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
             state.load(facts, sections[f"state{k}"])
             self._states.append(state)
-
-    def _calls(self) -> list[Call]:
-        aggs = self._asked.aggs
-        return [resolve(a, "aggs") for a in (aggs if isinstance(aggs, list | tuple) else [aggs])]
 
     # Looking at it.
 
@@ -571,33 +438,3 @@ class Operator:
             if isinstance(state, SliceState):
                 lines.append(f"slices: {state.choice.algorithm} ({'; '.join(state.choice.reasons)})")
         return "\n".join(lines)
-
-
-def _duration(duration: Duration | None) -> dict[str, Any] | None:
-    return None if duration is None else vars(duration)
-
-
-def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:
-    """Which Python values each column takes without a look at Arrow; None if some column needs one."""
-    types: dict[str, tuple[type, ...]] = {}
-    for f in schema:
-        if f.type == pa.int64():
-            types[f.name] = (_Int64, type(None))
-        elif f.type == pa.float64():
-            types[f.name] = (float, type(None))
-        elif f.type == pa.string():
-            types[f.name] = (str, type(None))
-        elif f.type == pa.bool_():
-            types[f.name] = (bool, type(None))
-        else:
-            return None
-    return types
-
-
-class _Int64Meta(type):
-    def __instancecheck__(cls, value: object) -> bool:
-        return type(value) is int and -(FAR_AHEAD >> 1) < value < FAR_AHEAD >> 1
-
-
-class _Int64(metaclass=_Int64Meta):
-    """An integer that fits, and that would do as a time as well."""

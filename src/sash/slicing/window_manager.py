@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,8 +74,19 @@ class WindowManager:
 
     def __init__(self, emit: str) -> None:
         self.emit = emit
+        self._closing: list[Callable[[], None]] = []
         self.given: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
         """For each query: a window's identity to its revision, its content's fingerprint, when it is due, and how it was reported."""
+
+    def commit(self) -> None:
+        """The step's results were computed: its windows are closed."""
+        for close in self._closing:
+            close()
+        self._closing = []
+
+    def begin(self) -> None:
+        """A new step; one that failed left nothing behind."""
+        self._closing = []
 
     def save(self) -> dict[str, Any]:
         """What was given, as data."""
@@ -188,7 +201,7 @@ class WindowManager:
         if isinstance(state, RowState):
             closed = due <= step.closed_now
             ranks = None if bounds.rows is None else bounds.rows[0][closed]
-            state.close_windows(query, bounds.keys[closed], due[closed], ranks)
+            self._closing.append(partial(state.close_windows, query, bounds.keys[closed], due[closed], ranks))
         return report
 
     def _changes(self, query: Query, bounds: Bounds, due: Array, view: View, ids: Array | None, step: Step, *, complete: bool) -> Report:

@@ -1,0 +1,155 @@
+"""What an operator takes in: batches of any kind and size, checked before anything changes, waiting until a step asks for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidType, unknown
+from sash.expressions import Expression, parse
+from sash.plan.logical import Plan
+from sash.slicing.batch import check_span
+from sash.slicing.keys import span_of
+from sash.types import FAR_AHEAD
+
+MOST_WAITING = 1 << 16
+"""Rows wait for a step, but no more than this many."""
+
+
+def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
+    """Whatever a user may add, as Arrow; rows given as dictionaries take the stream's schema."""
+    if isinstance(given, pa.RecordBatch):
+        return [given]
+    if isinstance(given, pa.Table):
+        return given.to_batches() or [pa.RecordBatch.from_pylist([], schema=given.schema)]
+    if isinstance(given, dict):
+        given = [given]
+    if isinstance(given, list):
+        return [_of_dictionaries(given, schema)]
+    if type(given).__module__.partition(".")[0] == "pandas":
+        return to_batches(pa.Table.from_pandas(given, preserve_index=False), schema)
+    if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
+        return to_batches(pa.table(given), schema)
+    raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(given).__qualname__}")
+
+
+def _of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatch:
+    if not all(isinstance(row, dict) for row in rows):
+        raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
+    if schema is not None:
+        strange = {n for row in rows for n in row} - set(schema.names)
+        if strange:
+            raise InvalidArgument(f"the batch has the column {sorted(strange)[0]!r}, which the first one had not")
+    try:
+        return pa.RecordBatch.from_pylist(rows, schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        raise InvalidType(f"the rows do not fit the stream's columns: {error}") from error
+
+
+class Intake:
+    """Rows that wait. Rows given as dictionaries of plain values wait as they are."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.rows = 0
+        self._batches: list[pa.RecordBatch] = []
+        self._dictionaries: list[dict[str, Any]] = []
+        self._types = _python_types(plan.schema)
+        self._names = plan.schema.names
+        self._time = self._names.index(plan.time)
+        self.with_queries(plan)
+
+    def with_queries(self, plan: Plan) -> None:
+        """Other queries from now on."""
+        self.plan = plan
+        texts = [text for q in plan.queries for text in q.window.reads]
+        expressions = [e for c in plan.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
+        everything = [*expressions, *(parse(text) for text in texts)]
+        self._computed: list[Expression] = [e for e in everything if e.text not in self._names]
+        """Expressions that can fail on a row, so that they are tried before it is taken in."""
+
+    @property
+    def is_full(self) -> bool:
+        return self.rows >= MOST_WAITING
+
+    def put(self, given: Any) -> None:
+        """Take rows in, or raise and take none."""
+        if isinstance(given, list) and self._types is not None and not self._computed and self._are_plain(given):
+            self._dictionaries += given
+            self.rows += len(given)
+            return
+        batches = self.checked(given)
+        if self._dictionaries:
+            self._settle()
+        self._batches += batches
+        self.rows += sum([b.num_rows for b in batches])
+
+    def checked(self, given: Any) -> list[pa.RecordBatch]:
+        """Rows as batches of the stream's columns; refused if columns, times or values cannot be worked with."""
+        batches = [self._in_order(batch) for batch in to_batches(given, self.plan.schema)]
+        for batch in batches:
+            time = batch.column(self._time)
+            ticks = self.plan.measure.column(time.drop_null() if time.null_count else time)
+            if len(ticks):
+                check_span(*span_of(ticks), self.plan.time)
+            if self._computed:
+                table = pa.Table.from_batches([batch])
+                for expression in self._computed:
+                    expression.evaluate(table)
+        return batches
+
+    def take(self) -> pa.Table | None:
+        """All rows that wait."""
+        self._settle()
+        if not self._batches:
+            return None
+        batches, self._batches, self.rows = self._batches, [], 0
+        table = pa.Table.from_batches(batches)
+        return table if len(batches) == 1 else table.combine_chunks()
+
+    def _are_plain(self, rows: list[Any]) -> bool:
+        types = self._types
+        assert types is not None
+        for row in rows:
+            if not isinstance(row, dict) or row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
+                return False
+        return True
+
+    def _settle(self) -> None:
+        if self._dictionaries:
+            self._batches.append(pa.RecordBatch.from_pylist(self._dictionaries, schema=self.plan.schema))
+            self._dictionaries = []
+
+    def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A batch with the stream's columns in their order, or an error."""
+        schema, wanted = batch.schema, self.plan.schema
+        if schema.equals(wanted):
+            return batch
+        for name in wanted.names:
+            if name not in schema.names:
+                raise unknown("column: the batch lacks", name, schema.names)
+            given, first = schema.field(name).type, wanted.field(name).type
+            if given != first:
+                raise InvalidType(f"column {name!r} has the type {given}; in the first batch it was {first}")
+        strange = [n for n in schema.names if n not in wanted.names]
+        if strange:
+            raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not")
+        return pa.RecordBatch.from_arrays([batch.column(name) for name in self._names], schema=wanted)
+
+
+def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:
+    """Which Python values each column takes without a look at Arrow; None if some column needs one."""
+    plain: dict[pa.DataType, type] = {pa.int64(): _Int64, pa.float64(): float, pa.string(): str, pa.bool_(): bool}
+    if any(f.type not in plain for f in schema):
+        return None
+    return {f.name: (plain[f.type], type(None)) for f in schema}
+
+
+class _Int64Meta(type):
+    def __instancecheck__(cls, value: object) -> bool:
+        return type(value) is int and -(FAR_AHEAD >> 1) < value < FAR_AHEAD >> 1
+
+
+class _Int64(metaclass=_Int64Meta):
+    """An integer that fits, and that would do as a time as well."""
