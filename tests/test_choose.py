@@ -7,9 +7,14 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash import windows as W
 from sash.aggregates import named
 from sash.plan import ledger
 from sash.plan.choose import RULES, Shape, choose, choose_holistic
+from sash.plan.logical import Query
+from sash.plan.stores import choose_store
+from sash.plan.tables import Facts, choose_slices
+from sash.types import Measure
 from tests.own_aggregates import affine
 
 MIN, FLOAT_SUM, INT_SUM = named("min")().form(pa.float64()), named("sum")().form(pa.float64()), named("sum")().form(pa.int64())
@@ -74,3 +79,41 @@ def test_explain_shows_plan_and_text():
     for algorithm in ("lanes", "blocks", "reduce", "slices", "daba", "hammer_slide", "reactive_aggregator"):
         text = str(sash.explain(np.zeros(5), 2, agg="sum", algorithm=algorithm, source=True))
         assert "def entry(" in text
+
+
+# How tables are sliced, and operators' stores.
+
+
+@pytest.mark.parametrize(
+    ("facts", "algorithm", "reason"),
+    [
+        (Facts(100, False, True, 10), "sort", "some windows depend on the rows"),
+        (Facts(100, True, False, 10), "sort", "some aggregate does not commute"),
+        (Facts(0, True, True, 0), "sort", "no rows"),
+        (Facts(100, True, True, None), "sort", "slices would outnumber the rows"),
+        (Facts(100, True, True, 1 << 20), "sort", "slices would outnumber the rows"),
+        (Facts(100, True, True, 1000), "scatter", "each row is added to its slice, in any order"),
+    ],
+)
+def test_slices(facts, algorithm, reason):
+    choice = choose_slices(facts)
+    assert choice.algorithm == algorithm
+    assert reason in choice.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "size", "aggregate", "algorithm", "reason"),
+    [
+        ("eager", 10, "sum", "eager", "asked for"),
+        ("auto", 10, "max", "lazy", "up to 10 slices"),
+        ("auto", 1 << 13, "count", "lazy", "inverses are exact"),
+        ("auto", 1 << 13, "max", "eager", "a FlatFAT over slices"),
+    ],
+)
+def test_stores(asked, size, aggregate, algorithm, reason):
+    window = W.sliding(size, 1)
+    queries = (Query("w", window, window.bind(Measure(pa.int64()))),)
+    made = named(aggregate)()
+    choice = choose_store(asked, queries, [made.form(*[pa.int64()] * made.arity)])
+    assert choice.algorithm == algorithm
+    assert reason in choice.reasons[0]

@@ -19,17 +19,32 @@ if TYPE_CHECKING:
     from sash.api.rolling import rolling
     from sash.api.tables import aggregate, over
     from sash.functions.udaf import udaf
+    from sash.plan.clock import processing_time
     from sash.slicing.operator import Operator
 
 __version__ = "0.1.0"
 
-__all__ = ["Operator", "SashError", "__version__", "aggregate", "errors", "explain", "functions", "over", "rolling", "udaf", "windows"]
+__all__ = [
+    "Operator",
+    "SashError",
+    "__version__",
+    "aggregate",
+    "errors",
+    "explain",
+    "functions",
+    "over",
+    "processing_time",
+    "rolling",
+    "udaf",
+    "windows",
+]
 
 _LAZY = {
     "Operator": ("sash.slicing.operator", "Operator"),
     "aggregate": ("sash.api.tables", "aggregate"),
     "explain": ("sash.api.explain", "explain"),
     "over": ("sash.api.tables", "over"),
+    "processing_time": ("sash.plan.clock", "processing_time"),
     "rolling": ("sash.api.rolling", "rolling"),
     "udaf": ("sash.functions.udaf", "udaf"),
     "functions": ("sash.functions", None),

@@ -13,6 +13,7 @@ from sash.errors import InvalidArgument, InvalidType, InvalidWindow, unknown
 from sash.expressions import Expression, parse
 from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
+from sash.plan.clock import ProcessingTime
 from sash.types import Measure, measure_of
 from sash.windows.base import Window
 
@@ -101,6 +102,8 @@ def make_plan(
     duplicates = {n for n in schema.names if schema.names.count(n) > 1}
     if duplicates:
         raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")
+    if isinstance(time, ProcessingTime):
+        raise InvalidArgument("processing_time() is for streams: the rows of a table have no time of arrival")
     if time is None:
         raise InvalidArgument("time is missing: name the column that windows are measured in")
     named, specs = _specs(windows, trailing)

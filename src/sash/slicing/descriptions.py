@@ -11,6 +11,7 @@ from sash.aggregates import registry
 from sash.errors import InvalidSnapshot
 from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
+from sash.plan.clock import ProcessingTime
 from sash.types import Duration
 from sash.windows.band import Band
 from sash.windows.base import Window
@@ -58,7 +59,8 @@ def of_request(asked: Asked) -> dict[str, Any]:
     return {
         "windows": {name: of_window(w) for name, w in asked.windows.items()},
         "aggs": [of_call(c) for c in calls],
-        **{n: getattr(asked, n) for n in ("by", "time", "order_by")},
+        **{n: getattr(asked, n) for n in ("by", "order_by")},
+        "time": {"clock": asked.time.name} if isinstance(asked.time, ProcessingTime) else asked.time,
         **{n: getattr(options, n) for n in ("ordered", "store", "emit", "late")},
         **{n: None if d is None else vars(d) for n, d in durations.items()},
     }
@@ -77,6 +79,8 @@ def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]
         specs[name] = spec
     settings = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
     durations = {n: None if query[n] is None else Duration(**query[n]) for n in DURATIONS}
+    if isinstance(query["time"], dict):
+        settings["time"] = ProcessingTime(query["time"]["clock"])
     return {"windows": specs, "aggs": _calls(query["aggs"], aggs), **settings, **durations}
 
 

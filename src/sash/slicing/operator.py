@@ -18,6 +18,7 @@ import pyarrow as pa
 from sash.algebra import Form
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument, LateRow, unknown
+from sash.plan.clock import ProcessingTime
 from sash.plan.logical import Column, Plan, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
@@ -97,6 +98,7 @@ class Operator:
         self._asked = Asked(given, aggs, by, time, order_by, options)
         self._plan: Plan | None = None
         self._intake: Intake | None = None
+        self._clock = time if isinstance(time, ProcessingTime) else None
         self._watermark = FAR_BACK
         self._newest = FAR_BACK
         self._dirty = FAR_AHEAD
@@ -116,6 +118,8 @@ class Operator:
         """Take rows in: anything that speaks Arrow, or a list of dictionaries. In a declared in-order stream the results come back."""
         if self._is_closed:
             raise InvalidArgument("the operator is closed; make a new one")
+        if self._clock is not None:
+            batch = self._stamped(batch)
         if self._intake is None:
             self._start(to_batches(batch, None)[0].schema)
         assert self._intake is not None
@@ -128,7 +132,8 @@ class Operator:
 
     def _start(self, schema: pa.Schema) -> None:
         asked, options = self._asked, self._asked.options
-        plan = make_plan(schema, asked.windows, asked.aggs, asked.by, asked.time, asked.order_by)
+        time = asked.time if self._clock is None else self._clock.name
+        plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
         plan = replace(plan, named=True)
         self._schema = emitted_schema(plan, options.emit)
         self._nothing = self._schema.empty_table()
@@ -171,6 +176,17 @@ class Operator:
             return None
         assert self._plan is not None
         return fields(column, self._plan.schema.empty_table(), always_masked=True).form
+
+    def _stamped(self, given: Any) -> pa.Table:
+        """Rows with the time of now."""
+        assert self._clock is not None
+        schema = None
+        if self._plan is not None:
+            schema = pa.schema([f for f in self._plan.schema if f.name != self._clock.name])
+        batches = to_batches(given, schema)
+        if self._clock.name in batches[0].schema.names:
+            raise InvalidArgument(f"the rows have a column named {self._clock.name!r} already; use time={self._clock.name!r}, or rename it")
+        return pa.Table.from_batches([self._clock.stamped(b, max(self._newest, 0)) for b in batches])
 
     def _add_in_order(self, given: Any) -> pa.Table:
         assert self._plan is not None
