@@ -49,3 +49,18 @@ def affine_of(rows):
         c, d = (v % PRIME) * 7 % PRIME + 1, (v % PRIME) * 13 % PRIME
         a, b = a * c % PRIME, (b * c + d) % PRIME
     return a * PRIME + b
+
+
+@sash.udaf(state=("int64",))
+class counts_true:
+    identity = (0,)
+    commutative = True
+
+    def lift(v):
+        return (1 if v else 0,)
+
+    def combine(a, b):
+        return (a[0] + b[0],)
+
+    def lower(s):
+        return s[0]

@@ -154,6 +154,12 @@ def output_type(column: Column) -> pa.DataType:
     return aggregate.returns(*column.types)
 
 
+def check_request(windows: dict[str, Any], aggs: Any) -> None:
+    """What can be checked of windows and aggregates before columns are known."""
+    _specs(windows, trailing=False)
+    _calls(aggs)
+
+
 def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]]:
     named = isinstance(windows, Mapping)
     given = list(windows.items()) if named else [("window", windows)]

@@ -69,9 +69,12 @@ def of_request(asked: Asked) -> dict[str, Any]:
 def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]:
     """The arguments again. Users' own windows and aggregates are code: they come from what is given, and must be the same."""
     given = dict(windows) if isinstance(windows, dict) else {} if windows is None else {"window": windows}
+    strange = sorted(set(given) - set(query["windows"]))
+    if strange:
+        raise InvalidSnapshot(f"windows has {strange[0]!r}; the snapshot has {', '.join(query['windows'])}")
     specs: dict[str, Window] = {}
     for name, description in query["windows"].items():
-        if name in given and of_window(given[name]) != description:
+        if name in given and (not isinstance(given[name], Window) or of_window(given[name]) != description):
             raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {description}")
         spec = given.get(name) or to_window(description)
         if spec is None:

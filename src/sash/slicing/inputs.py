@@ -62,7 +62,7 @@ def stored_fields(column: Column, table: pa.Table, form: Form) -> Fields:
 def _numbers(table: pa.Table, name: str, machine: str) -> Array | None:
     """A column's own memory, if its type is the machine's and nothing is null."""
     place = table.schema.get_field_index(name)
-    if place < 0 or machine == POSITION:
+    if place < 0 or machine in (POSITION, "bool"):  # Arrow's booleans are bits
         return None
     column = table.column(place)
     if column.num_chunks != 1 or column.null_count or str(column.type) not in (machine, ARROW_NAMES.get(machine)):

@@ -28,7 +28,8 @@ def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
     if isinstance(given, list):
         return [_of_dictionaries(given, schema)]
     if type(given).__module__.partition(".")[0] == "pandas":
-        return to_batches(pa.Table.from_pandas(given, preserve_index=False), schema)
+        table = pa.Table.from_pandas(given, preserve_index=False)
+        return to_batches(pa.concat_tables([table, table.slice(0, 0)]).combine_chunks(), schema)  # a copy: the frame may change after this
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         return to_batches(pa.table(given), schema)
     raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(given).__qualname__}")
@@ -42,9 +43,18 @@ def _of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatc
         if strange:
             raise InvalidArgument(f"the batch has the column {sorted(strange)[0]!r}, which the first one had not")
     try:
-        return pa.RecordBatch.from_pylist(rows, schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
+        if schema is None:
+            return pa.RecordBatch.from_pylist(rows)
+        return pa.RecordBatch.from_arrays([_exact([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as error:
         raise InvalidType(f"the rows do not fit the stream's columns: {error}") from error
+
+
+def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
+    """Values as a column of a type; nothing is cut off to make them fit."""
+    if pa.types.is_integer(wanted) and not all(v is None or (isinstance(v, int) and not isinstance(v, bool)) for v in values):
+        return pa.array(values).cast(wanted)
+    return pa.array(values, wanted)
 
 
 class Intake:
@@ -76,7 +86,7 @@ class Intake:
     def put(self, given: Any) -> None:
         """Take rows in, or raise and take none."""
         if isinstance(given, list) and self._types is not None and not self._computed and self._are_plain(given):
-            self._dictionaries += given
+            self._dictionaries += [dict(row) for row in given]  # they may change after this
             self.rows += len(given)
             return
         batches = self.checked(given)
@@ -118,7 +128,7 @@ class Intake:
 
     def _settle(self) -> None:
         if self._dictionaries:
-            self._batches.append(pa.RecordBatch.from_pylist(self._dictionaries, schema=self.plan.schema))
+            self._batches.append(_of_dictionaries(self._dictionaries, self.plan.schema))
             self._dictionaries = []
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from sash import threads
 from sash.algorithms import tables
-from sash.columns import arrow_column
+from sash.columns import arrow_column, plain
 
 Array = npt.NDArray[Any]
 
@@ -136,7 +137,10 @@ def span_of(values: Array) -> tuple[int, int]:
 
 def normal(column: pa.Array) -> pa.Array:
     """The same with one zero and one NaN."""
-    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) and column.type.bit_width > 16 else column
+    if not pa.types.is_floating(column.type) or column.type.bit_width == 16:
+        return plain(column)
+    one_zero = pc.add(column, pa.scalar(0.0, column.type))
+    return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, column.type), one_zero)
 
 
 def _dense(codes: Array) -> tuple[Array, int]:

@@ -19,7 +19,7 @@ from sash.algebra import Form
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument, LateRow, unknown
 from sash.plan.clock import ProcessingTime
-from sash.plan.logical import Column, Plan, make_plan, make_query
+from sash.plan.logical import Column, Plan, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
@@ -83,6 +83,7 @@ class Operator:
         max_ahead: Any = None,
     ) -> None:
         given = dict(windows) if isinstance(windows, dict) else {"window": windows}
+        check_request(given, aggs)
         if emit not in EMITS:
             raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
         if late not in LATES:
@@ -194,6 +195,8 @@ class Operator:
         batches = self._intake.checked(given)
         time = arrow_column(pa.Table.from_batches(batches).column(self._plan.time))
         ticks = self._plan.measure.column(time.drop_null())
+        if self._ahead is not None:
+            ticks = ticks[ticks <= self._latest()]
         steps = np.diff(ticks, prepend=self._newest)
         if np.any(steps < 0):
             at = int(np.argmax(steps < 0))
@@ -202,6 +205,12 @@ class Operator:
         for batch in batches:
             self._intake.put(batch)
         return self._step(max(self._watermark, int(ticks[-1]) if len(ticks) else FAR_BACK))
+
+    def _latest(self) -> int:
+        """The latest time that is believed now."""
+        assert self._plan is not None
+        assert self._ahead is not None
+        return clock.time_ns() // (self._plan.measure.nanos_per_tick or 1) + self._ahead
 
     def _flush(self) -> None:
         """Put the rows that wait into slices."""
@@ -221,9 +230,7 @@ class Operator:
             table, whole, time = table.filter(known), whole.filter(known), time.filter(known)
         ticks = plan.measure.column(time)
         if self._ahead is not None and len(ticks):
-            assert plan.measure.nanos_per_tick is not None
-            limit = clock.time_ns() // plan.measure.nanos_per_tick + self._ahead
-            fine = ticks <= limit
+            fine = ticks <= self._latest()
             if not fine.all():
                 self._stats.ahead += int((~fine).sum())
                 table, whole, ticks = table.filter(pa.array(fine)), whole.filter(pa.array(fine)), ticks[fine]
@@ -299,8 +306,9 @@ class Operator:
             state.evict(step.closed_now, self._keys.count, idle)
         if len(idle):
             self._last_seen[idle] = FAR_BACK
-            for given in self._manager.given.values():
-                gone = set(idle.tolist())
+            endless = [q.name for q in self._plan.queries if q.window.never_ends]
+            gone = set(idle.tolist())
+            for given in (self._manager.given.get(name, {}) for name in endless):
                 for identity in [i for i in given if i[0] in gone]:
                     del given[identity]
         return result

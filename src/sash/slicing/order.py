@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.algorithms import tables
+from sash.columns import plain
 
 Array = npt.NDArray[Any]
 
@@ -21,7 +22,11 @@ def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array
     if ties:
         if state == 2 and not _has_ties(codes, ticks):
             return None
-        columns = {"key": pa.array(codes), "time": pa.array(ticks), **{str(k): t for k, t in enumerate(ties)}}
+        columns = {"key": pa.array(codes), "time": pa.array(ticks)}
+        for k, tie in enumerate(ties):
+            if pa.types.is_floating(tie.type):  # NaN is larger than any number
+                columns[f"{k} is NaN"] = pc.is_nan(tie)
+            columns[str(k)] = plain(tie)
         keys = [(name, "ascending", "at_start") for name in columns]
         order: Array = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy().astype(np.int64)
         return order

@@ -160,7 +160,7 @@ class FieldPartials(Partials):
         raw = [
             columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)
         ]
-        if self.inputs.ranked is not None and aggregate.name != "count":
+        if self.inputs.ranked is not None and (logical == self.column.types[0] or pa.types.is_struct(logical)):
             taken = [columns.restored(self.inputs.ranked.take(r), _member(logical, k)) for k, r in enumerate(raw)]
             return taken[0] if not pa.types.is_struct(logical) else struct_of(taken, logical)
         if isinstance(aggregate, UserAggregate):
@@ -241,7 +241,7 @@ def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count
         return definition.identity()
     if aggregate.kind == "runs":
         (one,) = values
-        numbers = one.cast(pa.float64()) if aggregate.reads == "double" else one
+        numbers = one.cast(pa.float64(), safe=False) if aggregate.reads == "double" else one
         plain = pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)
         return _runs.from_rows(numbers.to_numpy(zero_copy_only=False) if plain else np.array(numbers.to_pylist(), object))
     rows = (

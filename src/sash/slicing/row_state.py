@@ -43,6 +43,8 @@ class RowState:
         """Rows whose place is not asked for yet, batch by batch, each in the order of time."""
         self.bases = np.empty(0, np.int64)
         """For each key how many of its rows are gone, because row windows count from the first."""
+        self.gone_until = np.empty(0, np.int64)
+        """For each key the time of the last row that is gone."""
         self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
         """For each query and key the time up to which its windows are closed; for row windows, the number of closed ones."""
         self.merges = 0
@@ -103,6 +105,7 @@ class RowState:
         missing = keys - len(self.bases)
         if missing > 0:
             self.bases = np.concatenate([self.bases, np.zeros(missing, np.int64)])
+            self.gone_until = np.concatenate([self.gone_until, np.full(missing, FAR_BACK, np.int64)])
             for query in self.plan.queries:
                 nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
                 self.closed[query.name] = np.concatenate([self.closed[query.name], np.full(missing, nothing, np.int64)])
@@ -179,27 +182,45 @@ class RowState:
         if isinstance(shape, RowsBefore | Ranks):
             late = np.zeros(len(ticks), bool)
             for i in np.flatnonzero(ticks < (marks if isinstance(shape, RowsBefore) else horizon)).tolist():
-                first, last = np.searchsorted(self.codes, [codes[i], codes[i] + 1])
-                before = int(np.searchsorted(self.ticks[first:last], ticks[i], side="right"))
                 if isinstance(shape, RowsBefore):
-                    late[i] = last - first - before >= shape.count
+                    # The next edge is the one that the fewest rows lie before.
+                    edge = shape.offset + ((horizon - shape.offset) // shape.every + 1) * shape.every
+                    late[i] = self._between(codes[i], ticks[i], edge) >= shape.count
                 else:
-                    late[i] = (before + self.bases[codes[i]]) // shape.every < marks[i]
+                    before = self._between(codes[i], FAR_BACK, int(ticks[i]) + 1) + self.bases[codes[i]]
+                    late[i] = ticks[i] < self.gone_until[codes[i]] or before // shape.every < marks[i]
             return late
         return handler(shape).closed(shape, ticks, horizon)
+
+    def _between(self, code: int, after: int, before: int) -> int:
+        """How many of a key's rows lie after one time and before another."""
+        first, last = np.searchsorted(self.codes, [code, code + 1])
+        low, high = np.searchsorted(self.ticks[first:last], [after + 1, before])
+        waiting = sum(int(((c == code) & (t > after) & (t < before)).sum()) for _, t, c, _ in self.waiting)
+        return int(high - low) + waiting
 
     def evict(self, horizon: int, keys: int, idle: Array) -> None:
         """Drop each key's rows before the first that an open window may need."""
         self._grown(keys)
-        if not len(self.ticks):
-            return
+        if len(self.ticks):
+            self._drop(horizon, keys, idle)
+        if len(idle):
+            # An idle key's ranks start again; rows that other windows still need have ranks before the first.
+            kept = np.bincount(self.codes, minlength=keys)
+            self.bases[idle] = -kept[idle]
+            self.gone_until[idle] = FAR_BACK
+            for query in self.plan.queries:
+                if isinstance(query.shape, Ranks):
+                    self.closed[query.name][idle] = 0
+
+    def _drop(self, horizon: int, keys: int, idle: Array) -> None:
         offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
         # A row may still come before one at or after the horizon, and take its rank.
         needed = self.ticks >= horizon
+        quiet = np.isin(self.codes, idle) if len(idle) else None
         for query in self.plan.queries:
-            needed |= self._needed(query, offsets, horizon)
-        if len(idle):
-            needed &= ~np.isin(self.codes, idle)
+            wanted = self._needed(query, offsets, horizon)
+            needed |= wanted if quiet is None or not query.window.never_ends else wanted & ~quiet
         # Rows go from the front only, so that ranks and contexts stay whole.
         first = offsets[1:].copy()
         at = np.flatnonzero(needed)
@@ -208,11 +229,7 @@ class RowState:
         if keep.all():
             return
         self.bases += np.bincount(self.codes[~keep], minlength=len(self.bases))
-        if len(idle):
-            self.bases[idle] = 0
-            for query in self.plan.queries:
-                if isinstance(query.shape, Ranks):
-                    self.closed[query.name][idle] = 0
+        np.maximum.at(self.gone_until, self.codes[~keep], self.ticks[~keep])
         self.table = self.table.filter(pa.array(keep)).combine_chunks()
         self.ticks, self.codes, self.ids = self.ticks[keep], self.codes[keep], self.ids[keep]
 
@@ -242,6 +259,9 @@ class RowState:
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on."""
         self.plan = plan
+        names = list(plan.reads)
+        self.table = self.table.select(names)
+        self.waiting = [(table.select(names), *rest) for table, *rest in self.waiting]
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
 
     def save(self) -> tuple[dict[str, Any], pa.Table]:
@@ -249,7 +269,8 @@ class RowState:
         self.settle(FAR_AHEAD)
         facts = {
             "keeps_rows": True, "since": self.since, "merges": self.merges, "splits": self.splits,
-            "bases": self.bases.tolist(), "closed": {name: marks.tolist() for name, marks in self.closed.items()},
+            "bases": self.bases.tolist(), "gone_until": self.gone_until.tolist(),
+            "closed": {name: marks.tolist() for name, marks in self.closed.items()},
         }  # fmt: skip
         extra = {"\0ticks": self.ticks, "\0codes": self.codes, "\0ids": self.ids}
         table = self.table
@@ -262,6 +283,7 @@ class RowState:
         self.ticks, self.codes, self.ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
         self.table = table.drop_columns(["\0ticks", "\0codes", "\0ids"]).combine_chunks()
         self.bases = np.array(facts["bases"], np.int64)
+        self.gone_until = np.array(facts["gone_until"], np.int64)
         self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}
         self.merges, self.splits = facts["merges"], facts["splits"]
 

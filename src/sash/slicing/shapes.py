@@ -144,7 +144,7 @@ class OfRanks(Handler[Ranks]):
         gone = np.zeros(view.keys, np.int64) if view.rows is None or view.rows.bases is None else view.rows.bases
         base = view.row_offsets[view.key_offsets[:-1]] - gone
         totals = np.diff(view.row_offsets[view.key_offsets]) + gone
-        skipped = -(-gone // shape.every)  # windows whose first rows are gone
+        skipped = np.maximum(0, -(-gone // shape.every))  # windows whose first rows are gone
         if shape.partial:
             counts = np.maximum(0, -(-totals // shape.every) - skipped)
         else:

@@ -140,6 +140,11 @@ class Kernels:
         return [np.empty(count, dtype(m)) for m in self.state]
 
 
+def forever_asked(plan: Plan) -> bool:
+    """Whether a query wants everything so far."""
+    return any(isinstance(q.shape, Everything) for q in plan.queries)
+
+
 def look_up(edges: Array, first: int, last: int) -> tuple[Any, ...]:
     """How :func:`~sash.algorithms.tables.locate` finds an edge from ``first`` to ``last`` in few steps."""
     span = last - first + 1
@@ -352,7 +357,7 @@ class SliceState:
         if not len(s):
             return
         needed = s.first >= self.slicer.oldest_open(horizon)
-        if not len(idle) and needed.all():
+        if not (len(idle) and forever_asked(self.plan)) and needed.all():
             return
         self._grown = True
         forever = False
@@ -372,11 +377,11 @@ class SliceState:
             if not needed.all():
                 s = self._coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
                 gone = np.isin(s.key, idle) if len(idle) else None
-            self.slices = s if gone is None else s.take(np.flatnonzero(~gone))
+            # An idle key's whole goes; what its open windows need stays.
+            self.slices = s if gone is None else s.take(np.flatnonzero(~gone | (s.cell != SETTLED)))
             return
-        keep = needed if gone is None else needed & ~gone
-        if not keep.all():
-            self.slices = s.take(np.flatnonzero(keep))
+        if not needed.all():
+            self.slices = s.take(np.flatnonzero(needed))
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""

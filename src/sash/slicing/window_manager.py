@@ -20,7 +20,7 @@ from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState
 from sash.slicing.view import Bounds, View
 from sash.types import FAR_AHEAD, FAR_BACK
-from sash.windows.base import Everything, Periodic, Ranks, RowsBefore
+from sash.windows.base import ContextAwareWindow, Everything, Marks, Periodic, Ranks, RowsBefore
 
 Array = npt.NDArray[Any]
 State = SliceState | RowState
@@ -177,6 +177,10 @@ class WindowManager:
         ranks = None if bounds.rows is None else bounds.rows[0]
         if isinstance(state, RowState):
             asked = state.open_windows(query, bounds.keys, due, ranks)
+            if not isinstance(shape, Ranks):
+                # What was due at the last step is closed, but a row at that very time may end a window that follows rows.
+                follows = isinstance(shape, Marks | ContextAwareWindow)
+                asked &= due >= step.closed_before if follows else due > step.closed_before
         else:
             asked = due > after
         if since > FAR_BACK and not forever:
@@ -188,7 +192,7 @@ class WindowManager:
             asked = asked & (due <= step.closed_now)
         elif self.emit == "update":
             asked = asked & ((due <= step.watermark) | forever)
-        if len(step.idle):
+        if len(step.idle) and query.window.never_ends:
             asked |= full & np.isin(bounds.keys, step.idle)
         if isinstance(shape, Ranks) and not shape.partial:
             asked &= due < FAR_AHEAD

@@ -68,7 +68,10 @@ class Measure:
         if pa.types.is_date32(t) or (pa.types.is_integer(t) and t.bit_width < 64):
             width = np.dtype(t.to_pandas_dtype()) if pa.types.is_integer(t) else np.dtype(np.int32)
             return np.frombuffer(values.buffers()[1], width)[values.offset : values.offset + len(values)].astype(np.int64)
-        return np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values)]
+        ticks = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values)]
+        if pa.types.is_uint64(t) and values.null_count == 0 and int(ticks.min()) < 0:
+            raise InvalidArgument("the time column holds a value of 2**63 or more; windows around it cannot be reckoned in 64 bits")
+        return ticks
 
     def values(self, ticks: Array, known: Array | None = None) -> pa.Array:
         """Ticks as values of the column's type; null where ``known`` is False."""
@@ -85,6 +88,8 @@ class Measure:
 
     def tick(self, given: Any, argument: str) -> int:
         """One point of the measure, as a user gives it."""
+        if given is None:
+            raise InvalidArgument(f"{argument} is missing: give a value of type {self.type}, or an integer in its unit")
         try:
             if isinstance(given, str) and pa.types.is_timestamp(self.type):
                 given = datetime.datetime.fromisoformat(given)

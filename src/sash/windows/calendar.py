@@ -94,7 +94,7 @@ class Calendar(ContextFreeWindow):
 
     def _about(self, t: int) -> int:
         """The number of a window that starts a little before ``t``."""
-        days = t * self.nanos // DAY
+        days = (t * self.nanos - self.shift) // DAY
         if self.every.months:
             year, month = divmod(int(days / 30.436875), 12)
             return (year * 12 + month) // self.every.months - 3

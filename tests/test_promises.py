@@ -1,0 +1,190 @@
+"""Promises that were once broken, each with the smallest case that showed it."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sash
+from sash import functions as S
+from sash import windows as W
+from tests.own_aggregates import counts_true
+
+COUNT = [S.count().alias("n")]
+
+
+def given(table):
+    return [(r["window"]["start"], r["window"]["end"], r["n"]) for r in table.to_pylist()]
+
+
+def test_idle_is_for_windows_that_never_end():
+    op = sash.Operator(windows=W.tumbling(100), aggs=COUNT, by="k", time="t", idle=10)
+    op.add([{"t": 5, "k": "a"}])
+    assert op.advance(20).num_rows == 0
+    op.add([{"t": 50, "k": "a"}])
+    assert given(op.advance(100)) == [(0, 100, 2)]
+    op = sash.Operator(windows={"s": W.session(30), "l": W.tumbling(100)}, aggs=[S.collect_list("t").alias("n")], by="k", time="t", idle=10)
+    op.add([{"t": 5, "k": "a"}])
+    assert op.advance(20).num_rows == 0
+    op.add([{"t": 25, "k": "a"}])
+    assert given(op.advance(200)) == [(5, 55, [5, 25]), (0, 100, [5, 25])]
+
+
+def test_ranks_of_an_idle_key_start_again_whatever_the_steps():
+    for steps in ([10, 100], [100]):
+        op = sash.Operator(windows=W.rows(2), aggs=COUNT, by="k", time="t", idle=20)
+        op.add([{"t": 0, "k": 1}, {"t": 1, "k": 1}])
+        for step in steps:
+            op.advance(step)
+        op.add([{"t": 200, "k": 1}, {"t": 201, "k": 1}])
+        assert [r["rows"] for r in op.close().to_pylist()] == [{"start": 0, "end": 2}]
+
+
+def test_booleans_cross_as_values():
+    table = pa.table({"t": [1, 2, 3, 4, 5], "f": [True, False, True, False, True]})
+    aggs = [counts_true("f").alias("a"), S.max_count("f").alias("b")]
+    op = sash.Operator(windows=W.tumbling(10), aggs=aggs, time="t")
+    op.add(table)
+    assert op.close().select(["a", "b"]).to_pylist() == [{"a": 3, "b": 3}]
+    assert sash.aggregate(table, windows=W.tumbling(10), aggs=aggs, time="t").select(["a", "b"]).to_pylist() == [{"a": 3, "b": 3}]
+
+
+def test_what_was_added_may_change_afterwards():
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")
+    row = {"t": 1, "v": 1}
+    for i in range(5):
+        row["v"] = i
+        op.add([row])
+    assert op.close().column("s").to_pylist() == [10]
+    import pandas as pd
+
+    frame = pd.DataFrame({"t": [1, 2], "v": [1, 2]})
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")
+    op.add(frame)
+    frame.loc[:, "v"] = 100
+    frame["v"].to_numpy(copy=False)[:] = 100
+    assert op.close().column("s").to_pylist() == [3]
+
+
+@pytest.mark.parametrize("row", [{"t": 2, "v": 1.75}, {"t": 2.9, "v": 2}, {"t": 2, "v": Decimal("2.5")}])
+def test_numbers_are_not_cut_off(row):
+    op = sash.Operator(windows=W.tumbling(5), aggs=[S.sum("v").alias("s")], time="t")
+    op.add([{"t": 1, "v": 1}])
+    with pytest.raises(sash.errors.InvalidType):
+        op.add([row])
+    assert op.close().column("s").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("call", [S.collect_list("v"), S.sum("v")])
+def test_closed_windows_stay_closed(call):
+    op = sash.Operator(windows={"big": W.tumbling(100), "small": W.tumbling(10)}, aggs=[call.alias("n")], time="t")
+    op.add(pa.schema([("t", pa.int64()), ("v", pa.int64())]).empty_table())
+    op.advance(50)
+    op.add([{"t": 5, "v": 1}])
+    assert op.advance(60).num_rows == 0
+    assert [w[:2] for w in given(op.close())] == [(0, 100)]
+
+
+def test_late_rows_of_row_windows():
+    op = sash.Operator(windows=W.rows(2), aggs=[S.collect_list("t").alias("n")], time="t")
+    op.add([{"t": 1}, {"t": 5}])
+    assert given(op.advance(20)) == [(1, 5, [1, 5])]
+    op.add([{"t": 2}, {"t": 3}])
+    assert op.close().num_rows == 0
+    assert op.stats.late == 2
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_restarts_do_not_decide_what_is_late(restart):
+    op = sash.Operator(windows=W.last_rows(2, every=5), aggs=[S.collect_list("t").alias("n")], time="t")
+    op.add([{"t": 1}, {"t": 7}, {"t": 25}, {"t": 21}])
+    if restart:
+        op = sash.Operator.restore(op.snapshot())
+    op.advance(8)
+    op.add([{"t": 3}, {"t": 3}])
+    assert (3, 10, [3, 7]) in given(op.close())
+
+
+def test_calendar_offsets():
+    days = pa.table({"t": pa.array([datetime.datetime(2024, 5, i) for i in range(1, 29)], pa.timestamp("us"))})
+    month, day, year = {"size": "1 month"}, {"size": "1 day", "tz": "Europe/Berlin"}, {"size": "1 year"}
+    for settings in ({**month, "offset": "200 days"}, {**day, "offset": "10 days"}, {**year, "offset": "2000 days"}):
+        out = sash.aggregate(days, windows=W.tumbling(**settings), aggs=COUNT, time="t")
+        assert sum(out.column("n").to_pylist()) == 28, settings
+        for r in out.to_pylist():
+            assert r["window"]["start"] < r["window"]["end"]
+
+
+def test_a_row_set_aside_moves_nothing():
+    now = datetime.datetime.now(datetime.UTC).replace(tzinfo=None, second=0, microsecond=0)
+
+    def rows(*times):
+        return pa.table({"t": pa.array(times, pa.timestamp("us"))})
+
+    op = sash.Operator(windows=W.tumbling("1 minute"), aggs=COUNT, time="t", ordered=True, max_ahead="1 hour")
+    assert op.add(rows(now, now + datetime.timedelta(days=300), now + datetime.timedelta(seconds=1))).num_rows == 0
+    op.add(rows(now + datetime.timedelta(seconds=2)))
+    assert (op.stats.ahead, op.stats.late, op.close().column("n").to_pylist()) == (1, 0, [3])
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_removing_a_query_that_read_a_column(restart):
+    def rows(*times):
+        return pa.table({"t": list(times), "f": [True] * len(times)})
+
+    op = sash.Operator(windows={"p": W.punctuation("f"), "r": W.rows(2)}, aggs=COUNT, time="t")
+    op.add(rows(1, 2, 3))
+    op.remove_query("p")
+    if restart:
+        op = sash.Operator.restore(op.snapshot())
+    else:
+        op.add_query("x", W.tumbling(2))
+    op.add(rows(4, 5))
+    assert sum(r["n"] for r in op.close().to_pylist() if r["query"] == "r") == 4
+
+
+def test_counts_of_ranked_values_are_counts():
+    for values in (["10", "20", "20"], [Decimal(10) ** 30, Decimal(10) ** 31, Decimal(10) ** 31]):
+        table = pa.table({"t": [1, 2, 3], "s": pa.array(values) if isinstance(values[0], str) else pa.array(values, pa.decimal128(38, 2))})
+        out = sash.aggregate(table, windows=W.tumbling(10), aggs=[S.max_count("s").alias("a"), S.min_count("s").alias("b")], time="t")
+        assert out.select(["a", "b"]).to_pylist() == [{"a": 2, "b": 1}]
+
+
+def test_times_beyond_64_bits_are_refused():
+    with pytest.raises(ValueError, match="2\\*\\*63"):
+        sash.aggregate(pa.table({"t": pa.array([2**64 - 5, 3], pa.uint64())}), windows=W.tumbling(10), aggs=COUNT, time="t")
+
+
+def test_every_nan_is_one_key_and_the_largest():
+    other = np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64)
+    table = pa.table({"t": [1, 2, 3], "k": pa.array(np.concatenate([other, [math.nan]])), "o": [math.nan, 1.0, 2.0]})
+    assert sash.aggregate(table, windows=W.tumbling(10), aggs=COUNT, by="k", time="t").column("n").to_pylist() == [3]
+    tied = table.set_column(0, "t", pa.array([1, 1, 1]))
+    out = sash.aggregate(tied, windows=W.tumbling(10), aggs=[S.collect_list("o").alias("l")], time="t", order_by="o")
+    assert repr(out.column("l").to_pylist()) == "[[1.0, 2.0, nan]]"
+
+
+def test_quantiles_of_large_integers_and_views_of_strings():
+    table = pa.table({"t": [1, 2], "v": [2**53 + 1, 2**53 + 3], "k": pa.array(["a", "a"], pa.string_view())})
+    out = sash.aggregate(table, windows=W.tumbling(10), aggs=[S.median("v").alias("m"), S.max("k").alias("x")], by="k", time="t")
+    assert out.column("m").to_pylist() == [float(2**53 + 2)]
+    assert out.column("k").to_pylist() == ["a"]
+
+
+def test_operators_refuse_early():
+    for windows, aggs in (({}, COUNT), (W.trailing(5), COUNT), (W.tumbling(5), []), (None, COUNT)):
+        with pytest.raises(sash.SashError):
+            sash.Operator(windows=windows, aggs=aggs, time="t")
+    op = sash.Operator(windows=W.tumbling(5), aggs=COUNT, time="t")
+    op.add([{"t": 1}])
+    with pytest.raises(ValueError, match="watermark is missing"):
+        op.advance(None)
+    with pytest.raises(sash.errors.InvalidSnapshot, match="'z'"):
+        sash.Operator.restore(op.snapshot(), windows={"z": W.tumbling(5)})
+    with pytest.raises(sash.errors.InvalidSnapshot):
+        sash.Operator.restore(op.snapshot(), windows={"window": 5})
