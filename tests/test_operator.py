@@ -371,3 +371,42 @@ def test_a_sum_that_does_not_fit_is_an_error_of_its_window_alone():
                 op.advance(20)
         else:
             assert op.advance(20).column("s").to_pylist() == [2**61, 2]
+
+
+context_free = window_oracle.cases().filter(lambda case: case[0].context == "context free" and case[1] is not window_oracle.unbounded)
+
+
+@pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
+def test_late_rows_count_only_in_windows_that_are_open(aggs):
+    @given(
+        cases=st.dictionaries(st.sampled_from(["a", "b"]), context_free, min_size=1),
+        steps=st.lists(st.tuples(rows_strategy(most=6), st.integers(0, 25)), max_size=6),
+        lateness=st.integers(0, 20),
+    )
+    def run(cases, steps, lateness):
+        specs = {name: spec for name, (spec, _) in cases.items()}
+        op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness)
+        op.add(table_of([]))
+        watermark, arrived, got = -60, [], {}
+        for batch, ahead in [*steps, ([], 10**6)]:
+            # In what was closed when it came, a row does not count.
+            arrived += [(r, watermark - lateness) for r in batch]
+            op.add(table_of(batch))
+            watermark += ahead
+            for r in op.advance(watermark).to_pylist():
+                assert key_of(r) not in got
+                got[key_of(r)] = rest_of(r)
+        expected = {}
+        for name, (_, windows) in cases.items():
+            for key in {r.key for r, _ in arrived}:
+                group = sorted((r for r, _ in arrived if r.key == key), key=lambda r: r.t)
+                closed = {id(r): horizon for r, horizon in arrived}
+                for start, end, _, part in windows(group):
+                    held = [r for r in part if end > closed[id(r)]]
+                    if held:
+                        table = table_of(held)
+                        one = sash.aggregate(table, windows=W.band(start, end), aggs=aggs, by="k", time="t").to_pylist()
+                        expected[name, key, start, end, None] = {n: x for n, x in one[0].items() if n not in ("k", "window")}
+        assert got == expected
+
+    run()

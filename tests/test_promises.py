@@ -188,3 +188,30 @@ def test_operators_refuse_early():
         sash.Operator.restore(op.snapshot(), windows={"z": W.tumbling(5)})
     with pytest.raises(sash.errors.InvalidSnapshot):
         sash.Operator.restore(op.snapshot(), windows={"window": 5})
+
+
+@pytest.mark.parametrize("emit", ["final", "update"])
+@pytest.mark.parametrize("call", [S.count(), S.collect_list("t")])
+@pytest.mark.parametrize("by", [["k"], ["k", "j"]])
+def test_keys_go_with_their_last_window(monkeypatch, by, call, emit):
+    monkeypatch.setattr("sash.slicing.operator.FEWEST_KEYS", 4)
+    specs, aggs = {"w": W.tumbling(10), "s": W.session(3)}, [call.alias("n")]
+    op = sash.Operator(windows=specs, aggs=aggs, by=by, time="t", emit=emit, lateness=5)
+    rows, got = [], []
+    for step in range(40):
+        fresh = [{"k": f"key {step * 3 + i}", "j": i, "t": step * 5 + i} for i in range(3)] + [{"k": "always", "j": 0, "t": step * 5}]
+        rows += fresh
+        op.add(fresh)
+        got += op.advance(step * 5).to_pylist()
+        if step % 7 == 0:
+            op = sash.Operator.restore(op.snapshot())
+    assert op._keys.count < 40
+    got += op.close().to_pylist()
+    last = {}
+    for r in got:
+        last[r["query"], *(r[b] for b in by), r["window"]["start"], r["window"]["end"]] = r
+    expected = sash.aggregate(
+        pa.Table.from_pylist(rows), windows={"w": W.tumbling(10), "s": W.session(3)}, aggs=[call.alias("n")], by=by, time="t"
+    )
+    wanted = {(r["query"], *(r[b] for b in by), r["window"]["start"], r["window"]["end"]): r["n"] for r in expected.to_pylist()}
+    assert {at: r["n"] for at, r in last.items() if not r.get("retracted")} == wanted

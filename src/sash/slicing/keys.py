@@ -77,6 +77,13 @@ class KeyIndex:
         """The key columns of these key numbers."""
         return [v.take(pa.array(numbers)) for v in self.values]
 
+    def keep(self, numbers: Array) -> Array:
+        """Forget all keys but these, given in ascending order; where each old number went."""
+        went = np.zeros(self.count, np.int64)
+        went[numbers] = np.arange(len(numbers))
+        self.restore(self.take(numbers))
+        return went
+
     def restore(self, columns: list[pa.Array]) -> None:
         """Take over the keys of a snapshot."""
         self.values = columns

@@ -36,6 +36,8 @@ from sash.windows.base import Window
 Array = npt.NDArray[Any]
 
 STORES = ("auto", "lazy", "eager")
+FEWEST_KEYS = 1 << 10
+"""Up to so many keys are remembered whether they live or not."""
 
 
 @dataclass
@@ -111,6 +113,7 @@ class Operator:
         self._next_id = 0
         self._last_seen = np.empty(0, np.int64)
         self._is_closed = False
+        self._keys_to_check = FEWEST_KEYS
         self._forms: list[Form | None] | None = None
 
     # Rows in.
@@ -311,7 +314,22 @@ class Operator:
             for given in (self._manager.given.get(name, {}) for name in endless):
                 for identity in [i for i in given if i[0] in gone]:
                     del given[identity]
+        if self._plan.by and self._keys.count > self._keys_to_check:
+            self._forget_keys()
         return result
+
+    def _forget_keys(self) -> None:
+        """A key's state goes when its last window has closed: so do its name and number, once enough have gone."""
+        live = [state.live_keys() for state in self._states]
+        kept = np.unique(np.concatenate([*live, np.array(self._manager.live_keys(), np.int64)]).astype(np.int64))
+        if len(kept) <= self._keys.count // 2:
+            went = self._keys.keep(kept)
+            for state in self._states:
+                state.renumber(went, kept)
+            self._manager.renumber(went)
+            if self._idle is not None:
+                self._last_seen = self._last_seen[kept]
+        self._keys_to_check = max(FEWEST_KEYS, 2 * self._keys.count)
 
     def late_rows(self) -> pa.Table:
         """The rows that came too late for all of their windows since this was last asked (with ``late="output"``)."""

@@ -264,6 +264,20 @@ class RowState:
         self.waiting = [(table.select(names), *rest) for table, *rest in self.waiting]
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
 
+    def live_keys(self) -> Array:
+        """The keys that have something here; row windows count on, so theirs stay until they are idle."""
+        counted = [self.closed[q.name] for q in self.plan.queries if isinstance(q.shape, Ranks)]
+        begun = np.flatnonzero(np.any([self.bases != 0, *(c != 0 for c in counted)], axis=0)) if counted else np.empty(0, np.int64)
+        return np.concatenate([self.codes, begun, *(codes for _, _, codes, _ in self.waiting)])
+
+    def renumber(self, went: Array, kept: Array) -> None:
+        """Keys have new numbers, in the same order."""
+        self._grown(len(went))
+        self.codes = went[self.codes]
+        self.waiting = [(table, ticks, went[codes], ids) for table, ticks, codes, ids in self.waiting]
+        self.bases, self.gone_until = self.bases[kept], self.gone_until[kept]
+        self.closed = {name: marks[kept] for name, marks in self.closed.items()}
+
     def save(self) -> tuple[dict[str, Any], pa.Table]:
         """The state as data."""
         self.settle(FAR_AHEAD)

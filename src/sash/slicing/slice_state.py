@@ -392,6 +392,14 @@ class SliceState:
             cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
             self.slices = self._coalesced(self.slices.with_cells(cells), len(self.slices))
 
+    def live_keys(self) -> Array:
+        """The keys that have something here."""
+        return self.slices.key
+
+    def renumber(self, went: Array, kept: Array) -> None:
+        """Keys have new numbers, in the same order."""
+        self.slices = replace(self.slices, key=went[self.slices.key])
+
     def save(self) -> tuple[dict[str, Any], pa.Table]:
         """The state as data."""
         columns = self.slices.columns()

@@ -88,6 +88,14 @@ class WindowManager:
         """A new step; one that failed left nothing behind."""
         self._closing = []
 
+    def live_keys(self) -> list[int]:
+        """The keys of windows that may still change."""
+        return [identity[0] for given in self.given.values() for identity in given]
+
+    def renumber(self, went: Array) -> None:
+        """Keys have new numbers."""
+        self.given = {name: {(int(went[i[0]]), *i[1:]): g for i, g in given.items()} for name, given in self.given.items()}
+
     def save(self) -> dict[str, Any]:
         """What was given, as data."""
         return {name: [[list(i), *g] for i, g in given.items()] for name, given in self.given.items()}
