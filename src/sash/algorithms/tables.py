@@ -149,13 +149,13 @@ def add_up(S: States, T: States, begin: int, end: int) -> int:
 
 
 def locate(
-    X: Rows, ticks: Index, keys: Index, several: int, count: int, edges: Index, edge_count: int, lookup: Index, base: int, shift: int,
-    many: int, places: Index, first: Index, last: Index, counts: Index, S: States,
+    X: Rows, ticks: Index, keys: Index, several: int, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int,
+    shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, S: States,
 ) -> int:  # fmt: skip
     """:func:`cells` and :func:`scatter_any` in one pass, for rows in any order; and each place's first and last tick and its rows.
 
-    ``edges`` has one more at the end that no row reaches. Unless ``many``, no stretch of ``2**shift`` ticks has two edges; unless
-    ``several``, all keys are 0.
+    Places count the ``edge_count`` edges from ``skip`` on. ``edges`` has one more at the end that no row reaches. Unless ``many``, no
+    stretch of ``2**shift`` ticks has two edges; unless ``several``, all keys are 0.
     """
     s = identity()
     for i in range(count):
@@ -165,7 +165,7 @@ def locate(
         if many:
             while edges[j + 1] <= t:
                 j += 1
-        p = keys[i] * edge_count + j if several else j
+        p = keys[i] * edge_count + j - skip if several else j - skip
         places[i] = p
         # The lesser and the greater in bits: a branch on times in no order would be wrong half of the time.
         low, high = first[p], last[p]

@@ -65,6 +65,9 @@ class Intake:
         self.rows = 0
         self._batches: list[pa.RecordBatch] = []
         self._dictionaries: list[dict[str, Any]] = []
+        self._spans: list[tuple[int, int]] = []
+        self.span = (0, 0)
+        """The first and the last time of the rows that were taken last."""
         self._types = _python_types(plan.schema)
         self._names = plan.schema.names
         self._time = self._names.index(plan.time)
@@ -89,25 +92,29 @@ class Intake:
             self._dictionaries += [dict(row) for row in given]  # they may change after this
             self.rows += len(given)
             return
-        batches = self.checked(given)
+        batches, spans = self.checked(given)
+        self._spans += spans
         if self._dictionaries:
             self._settle()
         self._batches += batches
         self.rows += sum([b.num_rows for b in batches])
 
-    def checked(self, given: Any) -> list[pa.RecordBatch]:
-        """Rows as batches of the stream's columns; refused if columns, times or values cannot be worked with."""
+    def checked(self, given: Any) -> tuple[list[pa.RecordBatch], list[tuple[int, int]]]:
+        """Rows as batches of the stream's columns, with their first and last times; refused if they cannot be worked with."""
         batches = [self._in_order(batch) for batch in to_batches(given, self.plan.schema)]
+        spans: list[tuple[int, int]] = []
         for batch in batches:
             time = batch.column(self._time)
             ticks = self.plan.measure.column(time.drop_null() if time.null_count else time)
             if len(ticks):
-                check_span(*span_of(ticks), self.plan.time)
+                low, high = span_of(ticks)
+                check_span(low, high, self.plan.time)
+                spans.append((low, high))
             if self._computed:
                 table = pa.Table.from_batches([batch])
                 for expression in self._computed:
                     expression.evaluate(table)
-        return batches
+        return batches, spans
 
     def take(self) -> pa.Table | None:
         """All rows that wait."""
@@ -115,6 +122,8 @@ class Intake:
         if not self._batches:
             return None
         batches, self._batches, self.rows = self._batches, [], 0
+        spans, self._spans = self._spans, []
+        self.span = (min([s[0] for s in spans], default=0), max([s[1] for s in spans], default=0))
         table = pa.Table.from_batches(batches)
         return table if len(batches) == 1 else table.combine_chunks()
 
@@ -128,7 +137,11 @@ class Intake:
 
     def _settle(self) -> None:
         if self._dictionaries:
-            self._batches.append(_of_dictionaries(self._dictionaries, self.plan.schema))
+            batch = _of_dictionaries(self._dictionaries, self.plan.schema)
+            self._batches.append(batch)
+            time = batch.column(self._time)
+            if time.null_count < len(time):
+                self._spans.append(span_of(self.plan.measure.column(time.drop_null() if time.null_count else time)))
             self._dictionaries = []
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -195,7 +195,7 @@ class Operator:
     def _add_in_order(self, given: Any) -> pa.Table:
         assert self._plan is not None
         assert self._intake is not None
-        batches = self._intake.checked(given)
+        batches, _ = self._intake.checked(given)
         time = arrow_column(pa.Table.from_batches(batches).column(self._plan.time))
         ticks = self._plan.measure.column(time.drop_null())
         if self._ahead is not None:
@@ -221,6 +221,7 @@ class Operator:
         if table is None:
             return
         assert self._plan is not None
+        assert self._intake is not None
         plan = self._plan
         self._stats.rows += table.num_rows
         whole = table
@@ -232,6 +233,7 @@ class Operator:
             self._stats.without_time += time.null_count
             table, whole, time = table.filter(known), whole.filter(known), time.filter(known)
         ticks = plan.measure.column(time)
+        whole_batch = self._ahead is None
         if self._ahead is not None and len(ticks):
             fine = ticks <= self._latest()
             if not fine.all():
@@ -241,7 +243,7 @@ class Operator:
             return
         codes = self._keys.encode(table)
         horizon = max(self._watermark - self._lateness, FAR_BACK)
-        oldest, newest = span_of(ticks)
+        oldest, newest = self._intake.span if whole_batch else span_of(ticks)
         if oldest < horizon:
             late = np.ones(len(ticks), bool)
             for state in self._states:
@@ -254,6 +256,7 @@ class Operator:
                 table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
                 if not len(ticks):
                     return
+                oldest, newest = span_of(ticks)
         ids = np.arange(self._next_id, self._next_id + len(ticks)) if self._keeps_rows else ticks
         self._next_id += len(ticks)
         self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
@@ -262,7 +265,7 @@ class Operator:
             self._last_seen = np.concatenate([self._last_seen, np.full(missing, FAR_BACK, np.int64)])
             np.maximum.at(self._last_seen, codes, ticks)
         for state in self._states:
-            state.add(table, ticks, codes, ids)
+            state.add(table, ticks, codes, ids, (oldest, newest))
 
     # Results out.
 

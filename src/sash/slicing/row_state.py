@@ -50,7 +50,7 @@ class RowState:
         self.merges = 0
         self.splits = 0
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
         """Take rows in; they wait, in the order of their own batch, until :meth:`settle` asks for them."""
         table = table.select(self.table.column_names)
         seen = ticks >= self.since

@@ -34,7 +34,6 @@ from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
-MOST_BUCKETS = 1 << 11
 ONE_KEY = np.zeros(1, np.int64)
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
@@ -145,18 +144,6 @@ def forever_asked(plan: Plan) -> bool:
     return any(isinstance(q.shape, Everything) for q in plan.queries)
 
 
-def look_up(edges: Array, first: int, last: int) -> tuple[Any, ...]:
-    """How :func:`~sash.algorithms.tables.locate` finds an edge from ``first`` to ``last`` in few steps."""
-    span = last - first + 1
-    apart = int(np.diff(edges).min()) if len(edges) > 1 else span
-    shift = max(max(1, apart).bit_length() - 1, (span // MOST_BUCKETS).bit_length())
-    # How many edges lie at or before the first tick of each stretch.
-    size = (span >> shift) + 1
-    at = np.maximum(-((first - edges) >> shift), 0)
-    lookup = np.maximum(np.cumsum(np.bincount(at, minlength=size)[:size]) - 1, 0)
-    return np.append(edges, FAR_AHEAD), len(edges), lookup, first, shift, int((1 << shift) > apart)
-
-
 class SliceState:
     """The slice store and slice manager for workloads that keep no rows."""
 
@@ -189,18 +176,19 @@ class SliceState:
 
     # The slicer: rows to slices.
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
-        """Add rows; ``codes`` are numbers of keys that stay."""
-        if self.since > FAR_BACK:
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
+        """Add rows; ``codes`` are numbers of keys that stay, ``span`` is the first and the last time."""
+        if self.since > span[0]:
             seen = ticks >= self.since
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
+            span = span_of(ticks)
         if len(ticks):
-            self.merge(self._sliced(table, np.ascontiguousarray(ticks), codes))
+            self.merge(self._sliced(table, np.ascontiguousarray(ticks), codes, span))
 
-    def _sliced(self, table: pa.Table, ticks: Array, codes: Array) -> Slices:
+    def _sliced(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int]) -> Slices:
         inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
         if self.commute:
-            found = self._scattered(ticks, codes, inputs)
+            found = self._scattered(ticks, codes, inputs, span)
             if found is not None:
                 return found
         places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [table.column(n).combine_chunks() for n in self.plan.order_by])
@@ -220,9 +208,9 @@ class SliceState:
         at = offsets[:-1]
         return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), held, states)
 
-    def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields]) -> Slices | None:
+    def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> Slices | None:
         """Rows in any order, straight to their slices."""
-        first, last = span_of(ticks)
+        first, last = span
         keys = np.unique(codes) if self.plan.by else ONE_KEY
         local = np.searchsorted(keys, codes) if self.plan.by else codes
         limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
@@ -234,7 +222,7 @@ class SliceState:
         firsts, lasts = np.full(total, FAR_AHEAD, np.int64), np.full(total, -FAR_AHEAD, np.int64)
         places = np.empty(len(ticks), np.int64)
         wide = [kernels.nothing(total) for kernels in self.kernels]
-        settings = look_up(edges, first, last)
+        settings = self.slicer.locator(edges)
         rows = (ticks, local, int(len(keys) > 1), len(ticks))
         # The first aggregate goes along with finding the places, the others follow.
         self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, *wide[0])

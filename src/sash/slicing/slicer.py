@@ -21,6 +21,7 @@ Array = npt.NDArray[Any]
 STRETCH = 32
 """How many times the span of a batch is looked ahead."""
 MOST_EDGES = 1 << 16
+MOST_BUCKETS = 1 << 15
 
 
 class Slicer:
@@ -36,6 +37,8 @@ class Slicer:
         self.others = [k for k, s in enumerate(shapes) if not isinstance(s, Periodic)]
         self._edges = np.empty(0, np.int64)
         self._from, self._to = FAR_AHEAD, FAR_BACK
+        self._closed, self._lookup = self._edges, self._edges
+        self._shift = self._many = 0
         # Starts, and ends where they are not starts as well.
         apart = self.size % self.every != 0
         families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
@@ -62,6 +65,11 @@ class Slicer:
             return None
         return self._edges[low:high]
 
+    def locator(self, edges: Array) -> tuple[Any, ...]:
+        """How :func:`~sash.algorithms.tables.locate` finds rows among edges that :meth:`edges` has just given."""
+        skip = int(np.searchsorted(self._edges, edges[0]))
+        return self._closed, skip, len(edges), self._lookup, self._from, self._shift, self._many
+
     def _work_out(self, first: int, last: int, limit: int) -> None:
         """Remember the edges around and ahead of a stretch of time."""
         span = max(last - first, 1)
@@ -74,6 +82,14 @@ class Slicer:
         found += [self.queries[k].shape.edges(low, stop) for k in self.listed]
         self._edges = np.unique(np.concatenate(found))
         self._from, self._to = start, stop
+        # How many edges lie at or before the first tick of each stretch of 2**shift: where to start looking for a row's.
+        apart = int(np.diff(self._edges).min()) if len(self._edges) > 1 else stop - start
+        self._shift = max(max(1, apart).bit_length() - 1, ((stop - start) // MOST_BUCKETS).bit_length())
+        size = ((stop - start) >> self._shift) + 1
+        at = np.maximum(-((start - self._edges) >> self._shift), 0)
+        self._lookup = np.maximum(np.cumsum(np.bincount(at, minlength=size)[:size]) - 1, 0)
+        self._closed = np.append(self._edges, FAR_AHEAD)
+        self._many = int((1 << self._shift) > apart)
 
     def _periodic(self, first: int, last: int) -> Array:
         start = first + (self._phase - first) % self._step
