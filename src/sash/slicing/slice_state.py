@@ -315,9 +315,15 @@ class SliceState:
         """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
         if not len(self.slices):
             return []
-        earliest = int(self.slices.last.min())
         queries = self.slicer.queries
-        return [k for k in self.slicer.ending(after, until) if not isinstance(s := queries[k].shape, Gaps) or earliest + s.gap < until]
+        found = self.slicer.ending(after, until)
+        return [k for k in found if not isinstance(s := queries[k].shape, Gaps) or np.any(self._session_ends(s.gap)[0] + s.gap < until)]
+
+    def _session_ends(self, gap: int) -> tuple[Array, Array]:
+        """The last row of each session, and how many slices it has."""
+        s = self.slices
+        ends = np.flatnonzero(np.append((s.first[1:] - s.last[:-1] > gap) | (s.key[1:] != s.key[:-1]), True))
+        return s.last[ends], np.diff(ends, prepend=-1)
 
     def view(self, keys: int, queries: list[int] | None = None) -> tuple[View, Array | None]:
         """The slices in order."""
@@ -353,10 +359,8 @@ class SliceState:
             if isinstance(query.shape, Everything):
                 forever = True
             elif isinstance(query.shape, Gaps):
-                view, _ = self.view(keys)
-                bounds = handler(query.shape).bounds(query.shape, view, False)
-                still = handler(query.shape).due(query.shape, bounds) > horizon
-                needed |= np.repeat(still, bounds.hi - bounds.lo)
+                ends, slices = self._session_ends(query.shape.gap)
+                needed |= np.repeat(ends + query.shape.gap + 1 > horizon, slices)
             else:
                 needed |= ~handler(query.shape).closed(query.shape, s.first, horizon)
         gone = np.isin(s.key, idle) if len(idle) else None
