@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from sash.errors import InvalidExpression, UnknownName, unknown
 from sash.expressions import functions as f
-from sash.expressions.functions import ALIASES, FUNCTIONS, Datum, common_type, together
+from sash.expressions.functions import ALIASES, FUNCTIONS, Datum, together
 
 
 def evaluate(tree: exp.Expression, table: pa.Table, text: str) -> Datum:
@@ -325,6 +325,3 @@ RULES: list[tuple[type[exp.Expression], Callable[[_Evaluation, Any], Datum]]] = 
 def _null_safe(a: Datum, b: Datum) -> Datum:
     both = pc.and_(pc.is_null(a), pc.is_null(b))
     return pc.if_else(both, True, pc.fill_null(f.equal(a, b), False))
-
-
-__all__ = ["common_type", "evaluate"]

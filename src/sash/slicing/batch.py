@@ -64,13 +64,6 @@ def read(plan: Plan, table: pa.Table) -> Stream:
     return Stream(table, ticks, encode(table, plan.by), first, last)
 
 
-def checked_ticks(ticks: Array, name: str) -> Array:
-    """Ticks far enough from the ends of 64 bits to reckon with."""
-    if len(ticks):
-        check_span(int(ticks.min()), int(ticks.max()), name)
-    return ticks
-
-
 def check_span(first: int, last: int, name: str) -> None:
     """Times must be far enough from the ends of 64 bits."""
     if not -(FAR_AHEAD >> 1) < first <= last < FAR_AHEAD >> 1:
