@@ -6,9 +6,8 @@ from typing import Any
 
 from sash import threads
 from sash.api.tables import to_table
-from sash.plan.logical import Plan, make_plan, output_type
+from sash.plan.logical import Column, Plan, make_plan, output_type
 from sash.slicing.batch import how_to_slice, read
-from sash.slicing.partials import Partials, partials_of
 from sash.windows.base import ContextFreeWindow
 
 
@@ -19,7 +18,6 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
     trailing = any(getattr(w, "is_trailing", False) for w in given)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
     stream = read(plan, table)
-    partials = [partials_of(c, stream.table) for c in plan.columns]
     keys = stream.keys.count if plan.by else 1
     what, count = "over" if trailing else "aggregate", stream.table.num_rows
     lines = [f"{what} {count} rows, {keys} key{'s' * (keys != 1)}, measured in {plan.measure.type}"]
@@ -29,16 +27,15 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
     if trailing:
         lines.append("  rows: sorted by key and time unless they are, and given back in their order")
     else:
-        choice, _ = how_to_slice(plan, stream, partials)
+        choice, _ = how_to_slice(plan, stream)
         lines += [f"  slices: {choice.algorithm}", *(f"    {reason}" for reason in choice.reasons)]
-    lines += [_aggregate(plan, p, trailing) for p in partials]
+    lines += [_aggregate(plan, c, trailing) for c in plan.columns]
     workers = threads.available()
     lines.append(f"  device: cpu, {workers} thread{'s' * (workers > 1)}")
     return lines
 
 
-def _aggregate(plan: Plan, partials: Partials, trailing: bool) -> str:
-    column = partials.column
+def _aggregate(plan: Plan, column: Column, trailing: bool) -> str:
     what = "rows" if trailing else "slices"
     nested = any(isinstance(q.shape, ContextFreeWindow) for q in plan.queries)
     how = f"two stacks, block by block, over {what}" + (" (FlatFAT where one window lies within another)" if nested else "")

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash import columns, threads
-from sash.algebra import Objects, plain_objects, struct_of
+from sash.algebra import Objects, struct_of
 from sash.algorithms import reduce, tables
 from sash.algorithms.memory import pooled
 from sash.algorithms.rolling import Output
@@ -195,7 +195,7 @@ class ObjectPartials(Partials):
         values, self.held = evaluated(column, table)
         self.values = values
         self.row_count = table.num_rows
-        self.definition = objects_of(column)
+        self.definition = column.call.aggregate.objects()
         self.states: list[Any] = []
         self.counts: Array | None = None
 
@@ -222,14 +222,6 @@ class ObjectPartials(Partials):
         for place, result in zip(at, given, strict=True):
             results[place] = result if known is None or known[place] else empty
         return object_array(results, output_type(self.column))
-
-
-def objects_of(column: Column) -> Objects:
-    """The aggregate over Python objects; one of flat fields over plain values."""
-    aggregate = column.call.aggregate
-    if aggregate.kind != "fields":
-        return aggregate.objects()
-    return plain_objects(aggregate.form(*column.types, nullable=(True,) * len(column.types)))
 
 
 def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count: int) -> Any:

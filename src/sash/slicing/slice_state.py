@@ -130,7 +130,7 @@ class Kernels:
 
     def nothing(self, count: int) -> list[Array]:
         """The partials of no rows."""
-        states = [np.empty(count, dtype(m)) for m in self.state]
+        states = self.empty(count)
         self.clear(*states, 0, count)
         return states
 
