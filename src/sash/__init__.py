@@ -50,6 +50,7 @@ _LAZY = {
     "functions": ("sash.functions", None),
     "windows": ("sash.windows", None),
     "algorithms": ("sash.algorithms", None),
+    "spark": ("sash.spark", None),
     "testing": ("sash.testing", None),
 }
 

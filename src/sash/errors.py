@@ -54,6 +54,10 @@ class UncompilableFunction(SashError, TypeError):
     """A user's function uses something that cannot be compiled."""
 
 
+class UserFunctionFailed(SashError, RuntimeError):
+    """A user's function raised, somewhere in a cluster."""
+
+
 class EmptyWindow(SashError, IndexError):
     """Something was taken from a window that holds nothing."""
 

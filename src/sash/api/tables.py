@@ -29,11 +29,12 @@ def aggregate(
     idle: Any = None,
     max_ahead: Any = None,
     buckets: int | None = None,
-) -> pa.Table:
+) -> Any:
     """The aggregates of every window of ``windows`` (one spec, or a dictionary of them) that holds a row.
 
-    ``data`` is anything that speaks the Arrow PyCapsule interface: pyarrow, pandas, polars, DuckDB. The result is a
-    :class:`pyarrow.Table`. A table is all there, so nothing in it is late: ``watermark``, ``lateness`` and ``idle`` have no effect.
+    ``data`` is a Spark frame, and then so is the result, which runs with an action; or anything that speaks the Arrow PyCapsule
+    interface (pyarrow, pandas, polars, DuckDB), and the result is a :class:`pyarrow.Table`. A batch is all there, so nothing in it is
+    late: ``watermark``, ``lateness`` and ``idle`` have no effect.
 
     >>> import pyarrow as pa, sash
     >>> from sash import functions as S, windows as W
@@ -43,9 +44,14 @@ def aggregate(
     [(-5, 5, 7), (0, 10, 12), (5, 15, 11), (10, 20, 6)]
     """
     _check_stream_options(watermark, lateness, emit, late, idle, max_ahead, buckets)
-    table = to_table(data)
     if windows is None:
         raise InvalidArgument("windows is missing; give one of sash.windows, e.g. W.tumbling('1 minute')")
+    if is_spark(data):
+        from sash.spark.batch import aggregate_frame
+        from sash.spark.requests import Request
+
+        return aggregate_frame(data, Request(windows, aggs, by, time, order_by, empty))
+    table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, empty)
     output_schema(plan)
     return aggregate_table(plan, table)
@@ -60,8 +66,8 @@ def over(
     order_by: Any = None,
     watermark: Any = None,
     late: str = "drop",
-) -> pa.Table:
-    """Every row of ``data`` with the aggregates of its trailing windows; the order of the rows is kept.
+) -> Any:
+    """Every row of ``data`` with the aggregates of its trailing windows; the order of a table's rows is kept.
 
     >>> import pyarrow as pa, sash
     >>> from sash import functions as S, windows as W
@@ -70,12 +76,22 @@ def over(
     [3, 7, 12, 6]
     """
     _check_stream_options(watermark, None, "final", late, None, None, None)
-    table = to_table(data)
     if windows is None:
         raise InvalidArgument("windows is missing; give W.trailing(...) or W.trailing_rows(...)")
+    if is_spark(data):
+        from sash.spark.batch import over_frame
+        from sash.spark.requests import Request
+
+        return over_frame(data, Request(windows, aggs, by, time, order_by, trailing=True))
+    table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, trailing=True)
     over_names(plan)
     return over_table(plan, table)
+
+
+def is_spark(data: Any) -> bool:
+    """Whether data is a Spark frame, classic or Connect; Spark is not imported to find out."""
+    return any(kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(data).__mro__)
 
 
 def to_table(data: Any) -> pa.Table:

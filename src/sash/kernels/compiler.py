@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any
 
 import numpy as np
@@ -94,7 +94,8 @@ def _toolchain() -> str:
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features().flatten()
-    own = store.key(*(Path(__file__).with_name(name).read_text() for name in ("compiler.py", *INSTRUCTIONS)))
+    texts = [get_data(__package__, name) or b"" for name in ("compiler.py", *INSTRUCTIONS)]  # from a zip, too
+    own = store.key(*(text.decode() for text in texts))
     return f"{own} {version('numba')} {version('llvmlite')} {llvm.get_host_cpu_name()} {features}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from sash.slicing.partials import FieldPartials, Partials, partials_of
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
-from sash.slicing.view import SortedRows, View
+from sash.slicing.view import Bounds, SortedRows, View
 from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
@@ -43,9 +44,15 @@ class Stream:
 
 def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
     """All windows of all queries over a table."""
-    stream = read(plan, table)
+    return windows_of(plan, read(plan, table))
+
+
+def windows_of(plan: Plan, stream: Stream, own: Callable[[Bounds], Bounds] | None = None) -> pa.Table:
+    """All windows over a stream, or those that ``own`` leaves of each query's."""
     view, partials = sliced(plan, stream)
     bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
+    if own is not None:
+        bounds = [own(b) for b in bounds]
     asked = [look_at(b.lo, b.hi) for b in bounds]
     columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
     return result_table(plan, stream.keys, bounds, columns)

@@ -13,7 +13,7 @@ from sash.algorithms.binding import form_of
 from sash.columns import WORD, Array
 from sash.functions.udaf import UserAggregate
 from sash.plan.logical import Column
-from sash.types import dtype
+from sash.types import dtype, is_ranked
 
 EVERY = np.full(1 << 16, 255, np.uint8)
 
@@ -47,6 +47,13 @@ def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | 
 
 def _plain(values: pa.Array) -> pa.Array:
     return columns.plain(columns.arrow_column(values))
+
+
+def stored_form(column: Column, schema: pa.Schema) -> Form | None:
+    """The form whose partials are kept from batch to batch; None if they have no fixed size."""
+    if column.call.aggregate.kind != "fields" or any(is_ranked(t) for t in column.types):
+        return None
+    return fields(column, schema.empty_table(), always_masked=True).form
 
 
 def stored_fields(column: Column, table: pa.Table, form: Form) -> Fields:

@@ -19,18 +19,18 @@ from sash.algebra import Form
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument, LateRow, unknown
 from sash.plan.clock import ProcessingTime
-from sash.plan.logical import Column, Plan, check_request, make_plan, make_query
+from sash.plan.logical import Plan, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
-from sash.slicing.inputs import fields
+from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
 from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager, emitted, emitted_schema
-from sash.types import FAR_AHEAD, FAR_BACK, Duration, is_ranked
+from sash.types import FAR_AHEAD, FAR_BACK, Duration
 from sash.windows.base import Window
 
 Array = npt.NDArray[Any]
@@ -169,17 +169,11 @@ class Operator:
         """Whether a window's rows must be kept (figure 4)."""
         assert self._plan is not None
         if self._forms is None:
-            self._forms = [self._form(c) for c in self._plan.columns]
+            self._forms = [stored_form(c, self._plan.schema) for c in self._plan.columns]
         answer = decisions.keeps_rows(self._asked.options.ordered, window, self._forms)
         if not answer.yes and window.context != "context free" and not window.is_session:
             return decisions.Answer(True, "rows decide where windows start; their slices are cut from rows here")
         return answer
-
-    def _form(self, column: Column) -> Form | None:
-        if column.call.aggregate.kind != "fields" or any(is_ranked(t) for t in column.types):
-            return None
-        assert self._plan is not None
-        return fields(column, self._plan.schema.empty_table(), always_masked=True).form
 
     def _stamped(self, given: Any) -> pa.Table:
         """Rows with the time of now."""

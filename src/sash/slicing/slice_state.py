@@ -183,9 +183,10 @@ class SliceState:
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
             span = span_of(ticks)
         if len(ticks):
-            self.merge(self._sliced(table, np.ascontiguousarray(ticks), codes, span))
+            self.merge(self.sliced(table, np.ascontiguousarray(ticks), codes, span))
 
-    def _sliced(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int]) -> Slices:
+    def sliced(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int]) -> Slices:
+        """Rows as slices, on their own."""
         inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
         if self.commute:
             found = self._scattered(ticks, codes, inputs, span)
@@ -244,14 +245,14 @@ class SliceState:
             return
         self._grown = True
         if not len(old):
-            self.slices = self._coalesced(new)
+            self.slices = self.coalesced(new)
             return
         # Of a single key, what comes before the new slices stays as it is.
         settled = 0
         if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
             settled = max(0, int(np.searchsorted(old.first, new.first.min())) - 1)
         columns = [np.concatenate([a[settled:], b]) for a, b in zip(old.columns(), new.columns(), strict=True)]
-        joined = self._coalesced(old.rebuilt(columns), len(old) - settled)
+        joined = self.coalesced(old.rebuilt(columns), len(old) - settled)
         if settled:
             joined = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), joined.columns(), strict=True)])
         self.slices = joined
@@ -286,7 +287,8 @@ class SliceState:
     def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
         return self.commute or bool(np.all(old.last[places] <= new.first[: len(places)]))
 
-    def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
+    def coalesced(self, slices: Slices, old: int = 0) -> Slices:
+        """Slices in order, those of one key with nothing between them as one; the first ``old`` were there before."""
         one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
         places = np.argsort(slices.first, kind="stable") if one_key else np.lexsort((slices.first, slices.key))
         slices = slices.take(places)
@@ -367,7 +369,7 @@ class SliceState:
         if forever:
             # Only the whole matters of what is older than every edge that is needed.
             if not needed.all():
-                s = self._coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
+                s = self.coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
                 gone = np.isin(s.key, idle) if len(idle) else None
             # An idle key's whole goes; what its open windows need stays.
             self.slices = s if gone is None else s.take(np.flatnonzero(~gone | (s.cell != SETTLED)))
@@ -382,7 +384,7 @@ class SliceState:
         if len(self.slices):
             settled = self.slices.cell == SETTLED
             cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
-            self.slices = self._coalesced(self.slices.with_cells(cells), len(self.slices))
+            self.slices = self.coalesced(self.slices.with_cells(cells), len(self.slices))
 
     def live_keys(self) -> Array:
         """The keys that have something here."""

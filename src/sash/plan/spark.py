@@ -1,0 +1,90 @@
+"""Which way a request goes on Spark, and why: decided from the schema and the specs, without running a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sash.algebra import Form
+from sash.plan.logical import Plan
+from sash.types import FAR_AHEAD
+from sash.windows.base import ContextFreeWindow, Everything, Gaps, Periodic, Trailing
+
+Way = Literal["plain", "catalyst", "fragments", "rows"]
+
+WINDOWS_PER_BLOCK = 16
+"""A block of time is so many times as long as the longest window: one slice in so many is sent to two blocks."""
+MOST_EDGES = 1 << 21
+"""A block has no more edges of one query than this, if it is still at least as long as the longest window."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Stretches of a key's time that are handled apart, in ticks, and how far the longest window reaches from one into the next."""
+
+    length: int
+    halo: int
+
+
+@dataclass(frozen=True)
+class SparkChoice:
+    """The way, the blocks of time (None: a key's windows stay together), and the reasons."""
+
+    way: Way
+    blocks: Blocks | None
+    reasons: tuple[str, ...]
+
+
+def choose_spark(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> SparkChoice:
+    """How to aggregate windows; ``stated`` has for each aggregate why Catalyst cannot state its partial (None: it can)."""
+    blocks, why = time_blocks(plan)
+    shapes = [q.shape for q in plan.queries]
+    sliceable = all(isinstance(s, Periodic | Gaps | Everything | ContextFreeWindow) for s in shapes)
+    if not sliceable:
+        return SparkChoice("rows", blocks, ("rows decide where windows start or end: they are sorted and cut by each key", why))
+    for column, form in zip(plan.columns, forms, strict=True):
+        if form is None:
+            return SparkChoice("rows", blocks, (f"{column.call!r} has no partial of fixed size: its rows are its partial", why))
+        if not form.commutative:
+            return SparkChoice("rows", blocks, (f"{column.call!r} does not commute: its rows must be in order", why))
+    arithmetic = all(isinstance(s, Periodic | Everything) for s in shapes)
+    reason = next((s for s in stated if s is not None), None)
+    if not arithmetic:
+        reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
+    if reason is not None:
+        return SparkChoice("fragments", blocks, (f"{reason}: slices are made in Arrow, before the shuffle", why))
+    if len(shapes) == 1 and not plan.empty and _apart(shapes[0]):
+        return SparkChoice("plain", None, ("no row is in two windows: Spark's own aggregation is all there is to do",))
+    return SparkChoice("catalyst", blocks, ("slices are made by Spark's own aggregation, windows from slices in Arrow", why))
+
+
+def _apart(shape: object) -> bool:
+    return isinstance(shape, Everything) or (isinstance(shape, Periodic) and shape.size <= shape.every)
+
+
+def choose_over(plan: Plan) -> SparkChoice:
+    """How to give each row its trailing windows."""
+    blocks, why = time_blocks(plan)
+    return SparkChoice("rows", blocks, ("rows are sorted by key and time, and given back with their windows", why))
+
+
+def time_blocks(plan: Plan) -> tuple[Blocks | None, str]:
+    """How long a stretch of a key's time may be handled apart from the others; its halo is the longest window."""
+    if plan.empty:
+        return None, "empty windows lie between any two rows of a key: a key's slices stay together"
+    longest, finest = 0, FAR_AHEAD
+    for query in plan.queries:
+        shape = query.shape
+        if isinstance(shape, Periodic | ContextFreeWindow):
+            longest = max(longest, shape.longest)
+            finest = min(finest, shape.every) if isinstance(shape, Periodic) else finest
+        elif isinstance(shape, Trailing):
+            longest = max(longest, shape.size + 1)
+        else:
+            return None, f"{query.name} ({query.window!r}) may be of any length: a key's rows stay together"
+    if longest * WINDOWS_PER_BLOCK >= FAR_AHEAD:
+        return None, "windows are too long for blocks of time"
+    length = longest * WINDOWS_PER_BLOCK
+    if finest < FAR_AHEAD and length // finest > MOST_EDGES:
+        length = max(longest, MOST_EDGES * finest)
+    return Blocks(length, longest), f"a key is split by time into blocks of {length} ticks, halo {longest}: one key can use all cores"

@@ -1,0 +1,68 @@
+"""Blocks of time: a key's windows apart by where they start, so that one key can be worked on in many places.
+
+A block's rows (or slices) are those that a window that starts in it may hold: its own, and a halo of those that follow. A column has the
+block's number, a row that several blocks need is there once for each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.columns import arrow_column
+from sash.plan.logical import Plan
+from sash.slicing.batch import read, windows_of
+from sash.slicing.keys import Keys, encode
+from sash.slicing.trailing import over_table
+from sash.slicing.view import Bounds
+from sash.slicing.window_manager import pick
+
+Array = npt.NDArray[Any]
+
+BLOCK = "@block"
+
+
+def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
+    """The windows that start in each block of time, from a table of blocks' rows; all rows have a time."""
+    keys, blocks = keys_and_blocks(table, plan.by)
+    return windows_of(plan, replace(read(plan, table), keys=keys), lambda bounds: own_windows(bounds, blocks, length))
+
+
+def over_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
+    """The rows of each block with their trailing windows; the halo's rows, which are older, are only looked at."""
+    numbered = replace(plan, by=(*plan.by, BLOCK), schema=plan.schema.append(pa.field(BLOCK, pa.int64())))
+    result = over_table(numbered, table)
+    time = arrow_column(table.column(plan.time))
+    own = plan.measure.column(time) // length == numbers(table.column(BLOCK))
+    if time.null_count:
+        own |= time.is_null().to_numpy(zero_copy_only=False)
+    return result.filter(pa.array(own))
+
+
+def keys_and_blocks(table: pa.Table, by: tuple[str, ...]) -> tuple[Keys, Array]:
+    """The keys, and each key's block: the same key in another block counts as another."""
+    blocks = numbers(table.column(BLOCK))
+    if not len(blocks) or (blocks == blocks[0]).all():
+        keys = encode(table, by)
+        return keys, np.full(keys.count, blocks[0] if len(blocks) else 0)
+    apart = encode(table, (*by, BLOCK))
+    *values, distinct = apart.values
+    return Keys(apart.codes, apart.count, tuple(values)), distinct.to_numpy()
+
+
+def own_windows(bounds: Bounds, blocks: Array, length: int) -> Bounds:
+    """The windows that start in their key's block."""
+    return pick(bounds, np.flatnonzero(bounds.start // length == blocks[bounds.keys]))
+
+
+def numbers(column: pa.ChunkedArray, nothing: Any = 0) -> Array:
+    """A column's numbers; ``nothing`` stands where there is none."""
+    values = arrow_column(column)
+    if values.null_count:
+        values = values.fill_null(pa.scalar(nothing, values.type))
+    found: Array = values.to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,124 @@
+"""Fragments and their assembly: slices as a table that can be sent anywhere, and the windows of such tables.
+
+A fragment table has the key's columns, each slice's edge (and, where sessions are asked for, its first and last time), how many rows each
+aggregate took in, and the fields of each aggregate's partial. Whoever can state partials in another way may make such a table too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.algebra import Form
+from sash.plan.logical import Plan
+from sash.slicing.batch import read
+from sash.slicing.blocks import keys_and_blocks, numbers, own_windows
+from sash.slicing.keys import encode, plain_type
+from sash.slicing.ranges import look_at
+from sash.slicing.results import result_table
+from sash.slicing.shapes import handler
+from sash.slicing.slice_state import Slices, SliceState
+from sash.types import dtype
+from sash.windows.base import Gaps
+
+Array = npt.NDArray[Any]
+
+CELL, FIRST, LAST = "@edge", "@first", "@last"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of a plan's fragments."""
+
+    plan: Plan
+    forms: tuple[Form, ...]
+    machines: tuple[tuple[str, ...], ...]
+    """The fields of each aggregate's stored partial."""
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether a slice's first and last time matter: sessions are told apart by them."""
+        return any(isinstance(q.shape, Gaps) for q in self.plan.queries)
+
+    @cached_property
+    def held(self) -> tuple[str, ...]:
+        """For each aggregate the column that says how many rows it took in; those with the same inputs and condition share one."""
+        seen: dict[Any, str] = {}
+        names = []
+        for c in self.plan.columns:
+            kept = c.call.aggregate.kept_inputs
+            what = (tuple(e.text for k, e in enumerate(c.inputs) if k not in kept), c.call.condition)
+            names.append(seen.setdefault(what, f"@held{len(seen)}"))
+        return tuple(names)
+
+    @cached_property
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """For each aggregate the columns of its partial."""
+        return tuple(tuple(f"@state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """All columns, in order."""
+        plan = self.plan
+        columns = [pa.field(name, plain_type(plan.schema.field(name).type)) for name in plan.by]
+        columns += [pa.field(name, pa.int64()) for name in (CELL, *((FIRST, LAST) if self.timed else ()), *dict.fromkeys(self.held))]
+        for names, machines in zip(self.states, self.machines, strict=True):
+            columns += [pa.field(n, pa.from_numpy_dtype(dtype(m))) for n, m in zip(names, machines, strict=True)]
+        return pa.schema(columns)
+
+
+class Fragments:
+    """Makes a plan's fragments, and joins them to results."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self._state = SliceState(plan, store="lazy")
+        self.layout = Layout(plan, tuple(self._state.forms), tuple(k.state for k in self._state.kernels))
+
+    def of_rows(self, table: pa.Table) -> pa.Table:
+        """Some of a stream's rows as slices: one per key and slice that they touch."""
+        stream = read(self.plan, table)
+        if not len(stream.ticks):
+            return self.layout.schema.empty_table()
+        made = self._state.sliced(stream.table, np.ascontiguousarray(stream.ticks), stream.keys.codes, (stream.first, stream.last))
+        columns: dict[str, Any] = dict(zip(self.plan.by, stream.keys.take(made.key), strict=True))
+        columns |= {CELL: made.cell, FIRST: made.first, LAST: made.last}
+        columns |= dict(zip(self.layout.held, made.held, strict=True))
+        for names, arrays in zip(self.layout.states, made.states, strict=True):
+            columns |= dict(zip(names, arrays, strict=True))
+        return pa.table([pa.array(columns[f.name], f.type) for f in self.layout.schema], schema=self.layout.schema)
+
+    def assembled(self, table: pa.Table, block: int | None = None) -> pa.Table:
+        """The windows of whole keys, from all of their fragments.
+
+        With ``block``, a stretch of time, a key's fragments are those of the windows that start in the stretch whose number stands in
+        the column :data:`~sash.slicing.blocks.BLOCK`; only these windows are given.
+        """
+        keys, blocks = (encode(table, self.plan.by), np.empty(0)) if block is None else keys_and_blocks(table, self.plan.by)
+        state = self._state
+        state.slices = state.coalesced(self._slices(table, keys.codes))
+        view, _ = state.view(keys.count)
+        partials = state.partials(view)
+        bounds = [handler(q.shape).bounds(q.shape, view, self.plan.empty) for q in self.plan.queries]
+        if block is not None:
+            bounds = [own_windows(b, blocks, block) for b in bounds]
+        asked = [look_at(b.lo, b.hi) for b in bounds]
+        columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
+        return result_table(self.plan, keys, bounds, columns)
+
+    def _slices(self, table: pa.Table, codes: Array) -> Slices:
+        layout = self.layout
+        cell = numbers(table.column(CELL))
+        first, last = (numbers(table.column(n)) for n in (FIRST, LAST)) if layout.timed else (cell, cell)
+        states = []
+        for form, names in zip(layout.forms, layout.states, strict=True):
+            nothing = (*(form.identity or ()), *([0] * len(names)))
+            states.append([numbers(table.column(name), nothing[j]) for j, name in enumerate(names)])
+        held = {name: numbers(table.column(name)) for name in set(layout.held)}
+        rows = np.ones(len(cell), np.int64)
+        return Slices(codes, cell, first, last, rows, [held[name] for name in layout.held], states)

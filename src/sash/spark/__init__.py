@@ -1,0 +1,8 @@
+"""How the pipe runs on Spark: public PySpark APIs only, classic and Connect alike."""
+
+from __future__ import annotations
+
+from sash.spark.sessions import session
+from sash.spark.shipping import ship
+
+__all__ = ["session", "ship"]

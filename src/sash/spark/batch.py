@@ -1,0 +1,258 @@
+"""``sash.aggregate`` and ``sash.over`` on a batch frame: how each way of :mod:`sash.plan.spark` becomes a frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidType
+from sash.expressions import parse
+from sash.functions.call import Call
+from sash.plan.logical import QUERY, WINDOW, Column, Plan, output_type
+from sash.plan.spark import Blocks, SparkChoice, choose_over, choose_spark
+from sash.slicing.blocks import BLOCK
+from sash.slicing.fragments import CELL, FIRST, Fragments
+from sash.slicing.inputs import stored_form
+from sash.slicing.results import output_schema
+from sash.slicing.trailing import over_names
+from sash.spark import sql
+from sash.spark.catalyst import STATEMENTS, input_type, unstated
+from sash.spark.frames import functions_for
+from sash.spark.requests import Request
+from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
+from sash.spark.types import OPAQUE, arrow_schema, spark_schema
+from sash.windows.base import Everything, Periodic
+
+ROWS_AT_ONCE = 1 << 20
+"""A worker holds about this many rows, or slices, at a time."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request over a frame, checked: the frame's own plan, and which way it goes."""
+
+    frame: Any
+    request: Request
+    plan: Plan
+    choice: SparkChoice
+
+
+def prepare(frame: Any, request: Request) -> Prepared:
+    """Check a request against a frame's columns, and choose; no job runs."""
+    if frame.isStreaming:
+        raise InvalidArgument("the frame is a stream; sash does not take streams yet, only batch frames and tables")
+    schema = arrow_schema(frame.schema)
+    _refuse_opaque(schema, frame.schema, request)
+    plan = request.plan(schema)
+    if request.trailing:
+        over_names(plan)
+        return Prepared(frame, request, plan, choose_over(plan))
+    output_schema(plan)
+    forms = [stored_form(c, schema) for c in plan.columns]
+    return Prepared(frame, request, plan, choose_spark(plan, forms, [unstated(c) for c in plan.columns]))
+
+
+def _refuse_opaque(schema: pa.Schema, given: Any, request: Request) -> None:
+    aggs = request.aggs if isinstance(request.aggs, list | tuple) else [request.aggs]
+    names: list[Any] = [request.time, *_listed(request.by), *_listed(request.order_by)]
+    names += [name for a in aggs if isinstance(a, Call) for name in a.inputs]
+    for name in names:
+        if isinstance(name, str) and name in schema.names and schema.field(name).type == OPAQUE:
+            t = given[name].dataType.simpleString()
+            raise InvalidType(f"column {name!r} has the type {t}, which sash cannot read; cast it, or leave it out")
+
+
+def _listed(given: Any) -> list[Any]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def aggregate_frame(frame: Any, request: Request) -> Any:
+    """The frame of all windows."""
+    prepared = prepare(frame, request)
+    return WAYS[prepared.choice.way](prepared)
+
+
+# Spark's own aggregation, where a window is a slice.
+
+
+def plain(prepared: Prepared) -> Any:
+    """Windows that lie apart: one aggregation by key and window."""
+    plan, F = prepared.plan, functions_for(prepared.frame)
+    (query,) = plan.queries
+    shape = query.shape
+    sliced = _sliced(prepared)
+    if isinstance(shape, Periodic) and shape.size < shape.every:
+        sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {shape.size}L")
+    results = [
+        F.expr(STATEMENTS[c.call.aggregate.name].result(sql.quoted(_input(k)), input_type(c))).alias(_result(k))
+        for k, c in enumerate(plan.columns)
+    ]
+    grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
+    start = sql.quoted(CELL)
+    if isinstance(shape, Everything):
+        ends = [f"cast({sql.of_ticks('cast(null as bigint)', plan.measure)} as {_type_name(plan)})"] * 2
+    else:
+        ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, shape.size)]
+    columns = [f"{sql.text(query.name)} as {QUERY}"] if plan.named else []
+    columns += [sql.quoted(name) for name in plan.by]
+    columns.append(f"named_struct('start', {ends[0]}, 'end', {ends[1]}) as {WINDOW}")
+    columns += [f"{sql.quoted(_result(k))} as {sql.quoted(c.call.name)}" for k, c in enumerate(plan.columns)]
+    return grouped.selectExpr(*columns)
+
+
+def _type_name(plan: Plan) -> str:
+    return str(spark_schema(pa.schema([pa.field("t", plan.measure.type)]))["t"].dataType.simpleString())
+
+
+TICK = "@tick"
+
+
+def _input(k: int) -> str:
+    return f"@in{k}"
+
+
+def _result(k: int) -> str:
+    return f"@out{k}"
+
+
+def _keys(F: Any, plan: Plan) -> list[Any]:
+    return [F.expr(sql.quoted(name)) for name in plan.by]
+
+
+def _sliced(prepared: Prepared) -> Any:
+    """Rows with their key, tick, edge, and each aggregate's input, null where the row does not count."""
+    plan = prepared.plan
+    timed = prepared.frame.where(f"{sql.quoted(plan.time)} is not null")
+    columns = [sql.quoted(name) for name in plan.by]
+    columns.append(f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
+    columns += [f"{_counted(c)} as {sql.quoted(_input(k))}" for k, c in enumerate(plan.columns)]
+    edge = sql.start(sql.quoted(TICK), plan) if prepared.choice.way == "plain" else sql.edge(sql.quoted(TICK), plan)
+    return timed.selectExpr(*columns).selectExpr("*", f"{edge} as {sql.quoted(CELL)}")
+
+
+def _counted(column: Column) -> str:
+    value = _sql_of(column.inputs[0].text, column) if column.inputs else "1"
+    return value if column.condition is None else f"case when {_sql_of(column.condition.text, column)} then {value} end"
+
+
+def _sql_of(text: str, column: Column) -> str:
+    expression = next(e for e in (*column.inputs, column.condition) if e is not None and e.text == text)
+    return expression.spark_sql()
+
+
+# Slices in Catalyst, windows in Arrow.
+
+
+def catalyst(prepared: Prepared) -> Any:
+    """Partials per key and slice by Spark's own aggregation, before and behind its shuffle."""
+    frame, plan, F = prepared.frame, prepared.plan, functions_for(prepared.frame)
+    layout = Fragments(plan).layout
+    fields: dict[str, str] = {}
+    for k, column in enumerate(plan.columns):
+        x = sql.quoted(_input(k))
+        fields.setdefault(layout.held[k], f"count({x})")
+        stated = STATEMENTS[column.call.aggregate.name].partial(x, input_type(column))
+        fields |= dict(zip(layout.states[k], stated, strict=True))
+    partials = [F.expr(text).alias(name) for name, text in fields.items()]
+    slices = _sliced(prepared).groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*partials)
+    narrow = arrow_schema(frame.schema)
+    return _assembled(prepared, slices, prepared.request, narrow, sql.quoted(CELL))
+
+
+def _assembled(prepared: Prepared, slices: Any, request: Request, schema: pa.Schema, position: str) -> Any:
+    blocks = prepared.choice.blocks
+    if blocks is not None:
+        slices = _in_blocks(slices, position, -(blocks.halo - 1), 0, blocks.length)
+    gathered = _gathered(slices, prepared.plan, position, blocks)
+    task = Assemble(request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
+    return _mapped(gathered, task, spark_schema(output_schema(prepared.plan)))
+
+
+def _in_blocks(frame: Any, position: str, back: int, ahead: int, length: int) -> Any:
+    """Each row once for every block that needs it."""
+    low, high = (f"coalesce({sql.block_of(f'({position} + {move}L)', length)}, 0L)" for move in (back, ahead))
+    return frame.selectExpr("*", f"explode(sequence({low}, {high})) as {sql.quoted(BLOCK)}")
+
+
+def _gathered(frame: Any, plan: Plan, position: str, blocks: Blocks | None) -> Any:
+    """A key's rows (or a block's) in one partition, next to each other, in about the order of time."""
+    F = functions_for(frame)
+    more = [] if blocks is None else [sql.quoted(BLOCK)]
+    keyed = frame.selectExpr("*", f"{sql.order(plan, position, *more)} as {sql.quoted(sql.ORDER)}")
+    return keyed.repartition(F.expr(sql.group_of())).sortWithinPartitions(F.expr(sql.quoted(sql.ORDER)))
+
+
+def _mapped(frame: Any, task: Task, schema: Any) -> Any:
+    numbered = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
+    return numbered.mapInArrow(shipped(task, frame.columns), schema)
+
+
+# Slices in Arrow, before the shuffle.
+
+
+def fragments(prepared: Prepared) -> Any:
+    """Partials per key and slice of each partition, by the same kernels as a table's."""
+    narrow, schema = _narrowed(prepared)
+    plan = prepared.request.plan(schema)
+    layout = Fragments(plan).layout
+    slices = _mapped(narrow, MakeFragments(prepared.request, schema, ROWS_AT_ONCE), spark_schema(layout.schema))
+    return _assembled(prepared, slices, prepared.request, schema, sql.quoted(FIRST if layout.timed else CELL))
+
+
+def _narrowed(prepared: Prepared, *, all_columns: bool = False) -> tuple[Any, pa.Schema]:
+    """The columns that matter; what an expression means is computed by Spark, in a column that is named by its text."""
+    frame, plan = prepared.frame, prepared.plan
+    names = frame.columns if all_columns else list(dict.fromkeys([*plan.by, plan.time, *plan.order_by]))
+    found = {name: sql.quoted(name) for name in names}
+    expressions = [e for c in plan.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
+    expressions += [parse(text) for q in plan.queries for text in q.window.reads]
+    for e in expressions:
+        found.setdefault(e.text, sql.quoted(e.text) if e.text in frame.columns else e.spark_sql())
+    narrow = frame if all_columns else frame.where(f"{sql.quoted(plan.time)} is not null")
+    narrow = narrow.selectExpr(*[f"{text} as {sql.quoted(name)}" for name, text in found.items()])
+    schema = arrow_schema(narrow.schema)
+    for e in expressions:
+        if schema.field(e.text).type == OPAQUE:
+            t = narrow.schema[e.text].dataType.simpleString()
+            raise InvalidType(f"{e.text!r} has the type {t}, which sash cannot read; cast it")
+    return narrow, schema
+
+
+# Rows, sorted.
+
+
+def rows(prepared: Prepared) -> Any:
+    """Rows by key and time; windows are cut from them."""
+    narrow, schema = _narrowed(prepared)
+    plan, blocks = prepared.plan, prepared.choice.blocks
+    position = f"({sql.ticks(plan.time, plan.measure)})"
+    if blocks is not None:
+        narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
+    gathered = _gathered(narrow, plan, position, blocks)
+    task = AggregateRows(prepared.request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
+    return _mapped(gathered, task, spark_schema(output_schema(plan)))
+
+
+def over_frame(frame: Any, request: Request) -> Any:
+    """Every row with the aggregates of its trailing windows."""
+    from pyspark.sql.types import StructField, StructType
+
+    prepared = prepare(frame, request)
+    narrow, schema = _narrowed(prepared, all_columns=True)
+    plan, blocks = prepared.plan, prepared.choice.blocks
+    position = f"({sql.ticks(plan.time, plan.measure)})"
+    if blocks is not None:
+        narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
+    gathered = _gathered(narrow, plan, position, blocks)
+    names = over_names(plan)
+    new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
+    columns = (*frame.columns, *(name for name, _ in new))
+    task = OverRows(request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE, columns)
+    added = spark_schema(pa.schema([pa.field(n, t) for n, t in new])).fields
+    result = StructType([*(StructField(f.name, f.dataType, f.nullable) for f in frame.schema.fields), *added])
+    return _mapped(gathered, task, result)
+
+
+WAYS = {"plain": plain, "catalyst": catalyst, "fragments": fragments, "rows": rows}

@@ -1,0 +1,49 @@
+"""A local session for trying things."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+from sash.errors import SashError
+
+
+class NoSpark(SashError, RuntimeError):
+    """Spark cannot be started here."""
+
+
+def session(cores: int | None = None, app: str = "sash", **settings: Any) -> Any:
+    """A Spark session on this machine: this interpreter for the workers, a partition per core, and no chatter.
+
+    ``settings`` are Spark's, with underscores for dots only where no dot is meant: ``**{"spark.driver.memory": "4g"}``. Any other session
+    works as well; this one is for trying things.
+    """
+    import shutil
+
+    if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
+        raise NoSpark("Spark needs Java 17 or 21, and there is no java on the PATH; on Debian: apt-get install openjdk-17-jre-headless")
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    count = cores or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    defaults = {
+        "spark.master": f"local[{count}]",
+        "spark.app.name": app,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": str(2 * count),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+        "spark.log.level": "ERROR",
+    }
+    builder = SparkSession.builder
+    for name, value in {**defaults, **settings}.items():
+        builder = builder.config(name, str(value))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return builder.getOrCreate()

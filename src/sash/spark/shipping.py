@@ -1,0 +1,29 @@
+"""Sash for executors that lack it."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import sash
+from sash.spark.frames import is_connect
+
+
+def ship(session: Any) -> str:
+    """Send this version of sash to the executors of a session, classic or Connect, as a zip of its Python files.
+
+    Everything else that it needs (numpy, pyarrow, numba, datasketches, sqlglot) has to be installed there; a job says which is missing.
+    Kernels are compiled on the executors, once for each machine that has its own ``SASH_CACHE``. The zip's path is returned.
+    """
+    path = Path(tempfile.mkdtemp(prefix="sash-")) / f"sash-{sash.__version__}.zip"
+    root = Path(sash.__file__).parent
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in sorted(root.rglob("*.py")):
+            archive.write(file, Path("sash") / file.relative_to(root))
+    if is_connect(session):
+        session.addArtifacts(str(path), pyfile=True)
+    else:
+        session.sparkContext.addPyFile(str(path))
+    return str(path)

@@ -1,0 +1,316 @@
+"""What runs in Spark's Python workers: one small class per stage, each a stream of Arrow batches to another."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sash.columns import arrow_column
+from sash.errors import SashError, UserFunctionFailed
+from sash.plan.logical import WINDOW, Plan
+from sash.slicing.batch import aggregate_table
+from sash.slicing.blocks import BLOCK, aggregate_blocks, numbers, over_blocks
+from sash.slicing.fragments import Fragments
+from sash.slicing.keys import encode
+from sash.slicing.operator import Operator
+from sash.slicing.order import sorted_order
+from sash.slicing.results import output_schema
+from sash.slicing.trailing import over_table
+from sash.spark.pieces import Piece, pieces
+from sash.spark.requests import Request, by_value, own_sources
+from sash.spark.sql import order_floor
+from sash.windows.base import Trailing, TrailingRows
+
+Array = npt.NDArray[Any]
+Batches = Iterable[pa.RecordBatch]
+
+
+class Task(Protocol):
+    """A stage's work."""
+
+    @property
+    def request(self) -> Request:
+        """What was asked for."""
+        ...
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        """The stage's results."""
+        ...
+
+
+@dataclass(frozen=True)
+class MakeFragments:
+    """Rows in any order to slices, as many rows at a time as memory is given for."""
+
+    request: Request
+    schema: pa.Schema
+    most_rows: int
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        fragments = Fragments(self.request.plan(self.schema))
+        for table in _tables(batches, self.most_rows):
+            yield fragments.of_rows(_conformed(table, self.schema))
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Whole keys' slices to windows."""
+
+    request: Request
+    schema: pa.Schema
+    block: int | None
+    most_rows: int
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        plan = self.request.plan(self.schema)
+        fragments = Fragments(plan)
+        for piece in pieces(batches, self.most_rows, split=False):
+            yield fragments.assembled(_conformed(piece.table, self.schema, plan.by), self.block)
+
+
+@dataclass(frozen=True)
+class AggregateRows:
+    """Whole keys' rows to windows; a key that is too large goes through an operator, which keeps what its open windows need."""
+
+    request: Request
+    schema: pa.Schema
+    block: int | None
+    most_rows: int
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        plan = self.request.plan(self.schema)
+        large: LargeKey | None = None
+        for piece in pieces(batches, self.most_rows, split=not plan.empty):
+            if piece.is_whole:
+                table = _conformed(piece.table, self.schema)
+                yield aggregate_table(plan, table) if self.block is None else aggregate_blocks(plan, table, self.block)
+                continue
+            if piece.begins:
+                large = LargeKey(self.request, plan, self.block)
+            assert large is not None
+            yield large.after(piece, self.schema)
+
+
+class LargeKey:
+    """An operator that sees one key's rows in their order, a piece at a time."""
+
+    def __init__(self, request: Request, plan: Plan, block: int | None) -> None:
+        self.plan, self.block = plan, block
+        by = (*plan.by, *([BLOCK] if block is not None else []))
+        windows = {q.name: q.window for q in plan.queries}
+        self._operator = Operator(windows, request.aggs, by, plan.time, plan.order_by)
+        self._columns = [*plan.reads, *([BLOCK] if block is not None else [])]
+        self._reached: int | None = None
+
+    def after(self, piece: Piece, schema: pa.Schema) -> pa.Table:
+        """What the piece makes ready."""
+        operator = self._operator
+        if piece.table.num_rows:
+            operator.add(_conformed(piece.table, schema).select(self._columns))
+        if piece.ends:
+            return self._own(operator.close())
+        floor = order_floor(self.plan.measure, piece.last_order)
+        if floor is None or (self._reached is not None and floor <= self._reached):
+            return output_schema(self.plan).empty_table()
+        self._reached = floor
+        return self._own(operator.advance(floor))
+
+    def _own(self, results: pa.Table) -> pa.Table:
+        if self.block is not None and results.num_rows:
+            start = self.plan.measure.column(pc.struct_field(arrow_column(results.column(WINDOW)), "start"))
+            results = results.filter(pa.array(start // self.block == numbers(results.column(BLOCK))))
+        schema = output_schema(self.plan)
+        return results.select(schema.names).cast(schema)
+
+
+@dataclass(frozen=True)
+class OverRows:
+    """Whole keys' rows with their trailing windows; of a key that is too large, the rows that later ones need are carried on."""
+
+    request: Request
+    schema: pa.Schema
+    block: int | None
+    most_rows: int
+    columns: tuple[str, ...]
+    """The columns to give back."""
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        plan = self.request.plan(self.schema)
+        large: LargeTrail | None = None
+        for piece in pieces(batches, self.most_rows):
+            if piece.is_whole:
+                yield over_rows(plan, _conformed(piece.table, self.schema), self.block).select(list(self.columns))
+                continue
+            if piece.begins:
+                large = LargeTrail(plan, self.block)
+            assert large is not None
+            found = large.after(piece, self.schema)
+            if found is not None:
+                yield found.select(list(self.columns))
+
+
+def over_rows(plan: Plan, table: pa.Table, block: int | None) -> pa.Table:
+    """Rows with their trailing windows."""
+    return over_table(plan, table) if block is None else over_blocks(plan, table, block)
+
+
+class LargeTrail:
+    """One key's rows in their order, a piece at a time: a row is given once all that its windows may hold have come."""
+
+    def __init__(self, plan: Plan, block: int | None) -> None:
+        self.plan, self.block = plan, block
+        self._carried: pa.Table | None = None
+
+    def after(self, piece: Piece, schema: pa.Schema) -> pa.Table | None:
+        """The rows that can be given now."""
+        plan = self.plan
+        table = piece.table
+        if table.num_rows:
+            table = _conformed(table, schema).append_column(GIVEN, pa.array(np.zeros(table.num_rows, bool)))
+        if self._carried is not None:
+            table = pa.concat_tables([self._carried, table]) if table.num_rows else self._carried
+        time = arrow_column(table.column(plan.time))
+        known = time.is_valid().to_numpy(zero_copy_only=False)
+        ticks = plan.measure.column(time)
+        floor = None if piece.ends else order_floor(plan.measure, piece.last_order)
+        settled = np.ones(table.num_rows, bool) if piece.ends else ~known | (ticks < floor if floor is not None else False)
+        due = settled & ~numbers(table.column(GIVEN))
+        found = None
+        if due.any():
+            marked = table.append_column(DUE, pa.array(due))
+            result = over_rows(replace(plan, schema=marked.schema), marked, self.block)
+            found = result.filter(result.column(DUE))
+        if not piece.ends:
+            needed = known & (~settled | self._needed_later(table, ticks, settled & known, floor))
+            kept = table.filter(pa.array(needed))
+            flags = pa.array((settled | numbers(table.column(GIVEN)))[needed])
+            self._carried = kept.set_column(kept.column_names.index(GIVEN), GIVEN, flags)
+        return found
+
+    def _needed_later(self, table: pa.Table, ticks: Array, settled: Array, floor: int | None) -> Array:
+        """Which settled rows may be in a later row's windows."""
+        needed = np.zeros(len(ticks), bool)
+        if floor is None:
+            return settled
+        longest = max((q.shape.size for q in self.plan.queries if isinstance(q.shape, Trailing)), default=None)
+        if longest is not None:
+            needed |= ticks >= floor - longest
+        count = max((q.shape.count for q in self.plan.queries if isinstance(q.shape, TrailingRows)), default=1) - 1
+        if count:
+            at = np.flatnonzero(settled)
+            by = (*self.plan.by, *([BLOCK] if self.block is not None else []))
+            old = table.take(pa.array(at))
+            keys = encode(old, by)
+            places = sorted_order(keys.codes, keys.count, ticks[at], [arrow_column(old.column(n)) for n in self.plan.order_by])
+            places = np.arange(len(at)) if places is None else places
+            ends = np.cumsum(np.bincount(keys.codes, minlength=keys.count))[keys.codes[places]]
+            needed[at[places[ends - np.arange(len(at)) <= count]]] = True
+        return needed & settled
+
+
+GIVEN, DUE = "@given", "@due"
+
+
+# Between Spark and the tasks.
+
+
+def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow`` that first looks whether this worker can do the work, and says what is missing if not.
+
+    ``names`` are the columns' true names: Spark takes none with dots here.
+    """
+    import sash
+
+    cloudpickle: Any = import_module("pyspark.cloudpickle")
+    with by_value(task.request):
+        payload = cloudpickle.dumps((own_sources(task.request.own_functions()), names, cloudpickle.dumps(task)))
+    wanted, numba_version = sash.__version__, version("numba")
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # Pickled by value, so it must not lean on any module that may be missing there.
+        import importlib
+        import sys
+
+        advice = "install it on every node, or call sash.spark.ship(session) before"
+        for name in ("pyarrow", "numpy", "numba", "sash"):
+            try:
+                importlib.import_module(name)
+            except ImportError as error:
+                hint = advice if name == "sash" else f"install it on every node (pip install 'numba=={numba_version}')"
+                raise ImportError(f"sash needs {name} on the executors, and {sys.executable} there lacks it ({error}); {hint}") from None
+        found = importlib.import_module("sash").__version__
+        if found != wanted:
+            raise ImportError(f"the executors have sash {found}, the driver has {wanted}; install the same version on every node")
+        yield from importlib.import_module("sash.spark.tasks").perform(payload, batches)
+
+    return run
+
+
+def perform(payload: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Do a task's work; an error is told in one line that names whose it is."""
+    import linecache
+
+    os.environ.setdefault("SASH_THREADS", "1")  # Spark runs as many tasks as there are cores
+    try:
+        sources, names, inner = pickle.loads(payload)
+        for file, text in sources.items():
+            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+        for table in pickle.loads(inner).run(batch.rename_columns(names) for batch in batches):
+            yield from table.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
+    except SashError as error:
+        raise _short(error) from None
+    except Exception as error:
+        raise _short(_named(error)) from None
+
+
+ROWS_IN_BATCH = 1 << 16
+
+
+def _short(error: Exception) -> Exception:
+    return error.with_traceback(None)
+
+
+def _named(error: Exception) -> Exception:
+    """An error of a user's function, with its name and place; one of our own stays as it is, and keeps its traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    home = os.path.dirname(os.path.dirname(__file__))
+    own = [f for f in frames if f.filename.startswith(home)]
+    last = frames[-1] if frames else None
+    if last is None or (own and last is own[-1]) or "site-packages" in last.filename:
+        return RuntimeError("".join(traceback.format_exception(error)))
+    function = next(f for f in reversed(frames) if not f.filename.startswith(home) and "site-packages" not in f.filename)
+    return UserFunctionFailed(
+        f"{function.name} ({os.path.basename(function.filename)}, line {function.lineno}) raised {type(error).__name__}: {error}"
+    )
+
+
+def _tables(batches: Batches, most_rows: int) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(b.num_rows for b in held) >= most_rows:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _conformed(table: pa.Table, schema: pa.Schema, names: Iterable[str] | None = None) -> pa.Table:
+    """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone here."""
+    for name in schema.names if names is None else names:
+        place = table.schema.get_field_index(name)
+        wanted = schema.field(name).type
+        if place >= 0 and table.schema.field(place).type != wanted and pa.types.is_timestamp(wanted):
+            table = table.set_column(place, pa.field(name, wanted), table.column(place).cast(wanted))
+    return table.combine_chunks()
