@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sash import errors
+from sash._version import __version__
 from sash.errors import SashError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from sash.functions.udaf import udaf
     from sash.plan.clock import processing_time
     from sash.slicing.operator import Operator
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Operator",

@@ -30,7 +30,9 @@ def demo(
 
 @app.command()
 def bench(
-    names: Annotated[list[str] | None, typer.Argument(help="rolling, hammer, reactive, table or slicing; all if none is given.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark; all if none is given.")
+    ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less data: for trying, not for figures.")] = False,
     folder: Annotated[Path, typer.Option(help="Where JSON, Markdown and pictures go.")] = Path("bench-results"),
     docs: Annotated[Path | None, typer.Option(help="A page whose marked section takes the tables.")] = None,

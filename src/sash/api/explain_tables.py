@@ -1,11 +1,11 @@
-"""What ``sash.aggregate`` and ``sash.over`` will do with a table."""
+"""What ``sash.aggregate`` and ``sash.over`` will do."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from sash import threads
-from sash.api.tables import to_table
+from sash.api.tables import is_spark, to_table
 from sash.plan.logical import Column, Plan, make_plan, output_type
 from sash.slicing.batch import how_to_slice, read
 from sash.windows.base import ContextFreeWindow
@@ -13,9 +13,14 @@ from sash.windows.base import ContextFreeWindow
 
 def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any = None, order_by: Any = None, **options: Any) -> list[str]:
     """The plan as lines of text."""
-    table = to_table(data)
     given = list(windows.values()) if isinstance(windows, dict) else [windows]
     trailing = any(getattr(w, "is_trailing", False) for w in given)
+    if is_spark(data):
+        from sash.spark.explain import explain_frame
+        from sash.spark.requests import Request
+
+        return explain_frame(data, Request(windows, aggs, by, time, order_by, options.get("empty", False), trailing))
+    table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
     stream = read(plan, table)
     keys = stream.keys.count if plan.by else 1

@@ -7,7 +7,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import sash
+from sash import errors
+from sash._version import __version__
 from sash.spark.frames import is_connect
 
 
@@ -17,8 +18,8 @@ def ship(session: Any) -> str:
     Everything else that it needs (numpy, pyarrow, numba, datasketches, sqlglot) has to be installed there; a job says which is missing.
     Kernels are compiled on the executors, once for each machine that has its own ``SASH_CACHE``. The zip's path is returned.
     """
-    path = Path(tempfile.mkdtemp(prefix="sash-")) / f"sash-{sash.__version__}.zip"
-    root = Path(sash.__file__).parent
+    path = Path(tempfile.mkdtemp(prefix="sash-")) / f"sash-{__version__}.zip"
+    root = Path(errors.__file__).parent
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(root.rglob("*.py")):
             archive.write(file, Path("sash") / file.relative_to(root))

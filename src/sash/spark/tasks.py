@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sash._version import __version__
 from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
@@ -230,12 +231,10 @@ def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]]
 
     ``names`` are the columns' true names: Spark takes none with dots here.
     """
-    import sash
-
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     with by_value(task.request):
         payload = cloudpickle.dumps((own_sources(task.request.own_functions()), names, cloudpickle.dumps(task)))
-    wanted, numba_version = sash.__version__, version("numba")
+    wanted, numba_version = __version__, version("numba")
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         # Pickled by value, so it must not lean on any module that may be missing there.
