@@ -1,9 +1,10 @@
-"""Shared settings: Hypothesis without deadlines (kernels compile on first use), the same cases in every run."""
+"""Shared settings: Hypothesis without deadlines (kernels compile on first use), the same cases in every run, one Spark session."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -14,3 +15,22 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("default")
+
+
+def pytest_collection_modifyitems(items):
+    """All tests that need Spark run in one process, which has the one session."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory):
+    import sash
+
+    home = tmp_path_factory.mktemp("spark")
+    session = sash.spark.session(
+        2, **{"spark.sql.shuffle.partitions": 3, "spark.sql.warehouse.dir": str(home), "spark.local.dir": str(home)}
+    )
+    yield session
+    session.stop()

@@ -333,3 +333,9 @@ def test_threads_make_no_difference(monkeypatch):
     for r in rows[:: len(rows) // 5]:
         held = v[(k == 3) & (t >= r["window"]["start"]) & (t < r["window"]["end"])]
         assert (r["s"], r["n"], r["m"]) == (held.sum(), len(held), held.min())
+
+
+def test_a_condition_guards_its_input():
+    table = pa.table({"t": [1, 2, 3], "a": [6, 1, 8], "b": [2, 0, 4]})
+    result = sash.aggregate(table, windows=W.tumbling(10), aggs=[S.sum("a / b").where("b <> 0").alias("s")], time="t")
+    assert result.column("s").to_pylist() == [5.0]

@@ -11,6 +11,7 @@ from sash.aggregates import _limbs as limbs
 from sash.aggregates._limbs import BITS, LIMB
 from sash.aggregates.sum import ROWS_IN_ONE_LIMB, combine, invert, lift
 from sash.algebra import Aggregate, Form, Partial, Value, ratio
+from sash.errors import IntegerOverflow
 from sash.types import avg_type, is_numeric, machine_type
 
 
@@ -84,6 +85,9 @@ class Avg(Aggregate):
         sums, counts = limbs.to_integers(raw[:-1]), raw[-1].to_pylist()
         shift = 10 ** (logical.scale - t.scale)
         values = [None if s is None else _rounded(s * shift, n) for s, n in zip(sums, counts, strict=True)]
+        bound = 10**logical.precision
+        if any(v is not None and not -bound < v < bound for v in values):
+            raise IntegerOverflow(f"the average of a window needs more than the {logical.precision} digits of {logical}")
         exact = [None if v is None else Decimal(v).scaleb(-logical.scale, CONTEXT) for v in values]
         return pa.array(exact, logical)
 

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ QUERIES = (1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600)
 def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     """All figures."""
     report = new_report("spark")
-    spark = sash.spark.session(**{"spark.driver.memory": "8g"})
+    spark = sash.spark.session(settings={"spark.driver.memory": "8g"})
     with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder:
         bench = Bench(spark, Path(folder), report)
         with bench.memory():
@@ -177,11 +178,10 @@ class Bench:
 
     def own_aggregate(self, rows: int) -> None:
         from pyspark.sql import functions as F
-        from pyspark.sql.pandas.functions import pandas_udf
 
         columns = ("cast(id % 16 as int) k", "timestamp_micros(id * 5000) t", "cast(pmod(xxhash64(id), 1000) as double) v")
         frame = self.stored("own", self.spark.range(rows).selectExpr(*columns))
-        mean = pandas_udf(pandas_mean, "double")
+        mean = import_module("pyspark.sql.functions").pandas_udf(pandas_mean, "double")
         calls = {
             "ours": lambda: sash.aggregate(
                 frame, windows=W.sliding("10 seconds", every="1 second"), aggs=[own_mean("v").alias("total")], by="k", time="t"
@@ -272,7 +272,7 @@ class Bench:
 
 def one_key_job(cores: int, rows: int, folder: str) -> dict[str, Any]:
     """One key, an hour that slides by a second, non-commuting aggregates beside the others: rows are sorted, blocks are shared out."""
-    spark = sash.spark.session(cores, **{"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": "8"})
+    spark = sash.spark.session(cores, {"spark.driver.memory": "8g", "spark.sql.shuffle.partitions": "8"})
     spark.range(rows).selectExpr("timestamp_micros(id * 5000) t", "cast(pmod(xxhash64(id), 1000) as bigint) v").write.parquet(folder)
     frame = spark.read.parquet(folder)
 

@@ -34,7 +34,8 @@ def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
 
 def over_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
     """The rows of each block with their trailing windows; the halo's rows, which are older, are only looked at."""
-    numbered = replace(plan, by=(*plan.by, BLOCK), schema=plan.schema.append(pa.field(BLOCK, pa.int64())))
+    schema = plan.schema if BLOCK in plan.schema.names else plan.schema.append(pa.field(BLOCK, pa.int64()))
+    numbered = replace(plan, by=(*plan.by, BLOCK), schema=schema)
     result = over_table(numbered, table)
     time = arrow_column(table.column(plan.time))
     own = plan.measure.column(time) // length == numbers(table.column(BLOCK))

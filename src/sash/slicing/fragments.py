@@ -68,7 +68,7 @@ class Layout:
         columns = [pa.field(name, plain_type(plan.schema.field(name).type)) for name in plan.by]
         columns += [pa.field(name, pa.int64()) for name in (CELL, *((FIRST, LAST) if self.timed else ()), *dict.fromkeys(self.held))]
         for names, machines in zip(self.states, self.machines, strict=True):
-            columns += [pa.field(n, pa.from_numpy_dtype(dtype(m))) for n, m in zip(names, machines, strict=True)]
+            columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True)]
         return pa.schema(columns)
 
 
@@ -91,7 +91,7 @@ class Fragments:
         columns |= dict(zip(self.layout.held, made.held, strict=True))
         for names, arrays in zip(self.layout.states, made.states, strict=True):
             columns |= dict(zip(names, arrays, strict=True))
-        return pa.table([pa.array(columns[f.name], f.type) for f in self.layout.schema], schema=self.layout.schema)
+        return pa.table([_sent(columns[f.name], f.type) for f in self.layout.schema], schema=self.layout.schema)
 
     def assembled(self, table: pa.Table, block: int | None = None) -> pa.Table:
         """The windows of whole keys, from all of their fragments.
@@ -116,9 +116,27 @@ class Fragments:
         cell = numbers(table.column(CELL))
         first, last = (numbers(table.column(n)) for n in (FIRST, LAST)) if layout.timed else (cell, cell)
         states = []
-        for form, names in zip(layout.forms, layout.states, strict=True):
+        for form, names, machines in zip(layout.forms, layout.states, layout.machines, strict=True):
             nothing = (*(form.identity or ()), *([0] * len(names)))
-            states.append([numbers(table.column(name), nothing[j]) for j, name in enumerate(names)])
+            fields = [numbers(table.column(name), _signed(nothing[j], machines[j])) for j, name in enumerate(names)]
+            states.append([f.view(dtype(m)) for f, m in zip(fields, machines, strict=True)])
         held = {name: numbers(table.column(name)) for name in set(layout.held)}
         rows = np.ones(len(cell), np.int64)
         return Slices(codes, cell, first, last, rows, [held[name] for name in layout.held], states)
+
+
+def _stored(machine: str) -> pa.DataType:
+    """How a field travels: as a boolean, or as a signed number, which every engine has."""
+    signed = np.dtype(dtype(machine).str.replace("u", "i"))
+    return pa.bool_() if machine == "bool" else pa.from_numpy_dtype(signed)
+
+
+def _signed(value: Any, machine: str) -> Any:
+    """The same bits as a value of the type in which the field travels."""
+    return bool(value) if machine == "bool" else np.array(value, dtype(machine)).view(_stored(machine).to_pandas_dtype()).item()
+
+
+def _sent(column: Any, t: pa.DataType) -> pa.Array:
+    if isinstance(column, np.ndarray):
+        column = column.astype(bool) if pa.types.is_boolean(t) else column.view(t.to_pandas_dtype())
+    return pa.array(column, t)

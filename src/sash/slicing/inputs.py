@@ -11,6 +11,7 @@ from sash import columns
 from sash.algebra import POSITION, Form
 from sash.algorithms.binding import form_of
 from sash.columns import WORD, Array
+from sash.expressions import Expression
 from sash.functions.udaf import UserAggregate
 from sash.plan.logical import Column
 from sash.types import dtype, is_ranked
@@ -33,16 +34,24 @@ class Fields:
 
 def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | None]:
     """The inputs' values, and which rows the aggregate takes in (None: all)."""
-    values = [_plain(e.evaluate(table)) for e in column.inputs]
     kept = column.call.aggregate.kept_inputs
     held: Array | None = None
     if column.condition is not None:
         held = column.condition.evaluate(table).fill_null(False).to_numpy(zero_copy_only=False)
+    values = [_plain(_where(e, table, held)) for e in column.inputs]
     for k, v in enumerate(values):
         if k not in kept and v.null_count:
             known = v.is_valid().to_numpy(zero_copy_only=False)
             held = known if held is None else held & known
     return values, held
+
+
+def _where(expression: Expression, table: pa.Table, held: Array | None) -> pa.Array:
+    """An expression's values; where the condition does not hold it is not asked for, since it may have no value there."""
+    if held is None or expression.text in table.column_names or held.all():
+        return expression.evaluate(table)
+    some = expression.evaluate(table.filter(pa.array(held)))
+    return some.take(pa.array(np.cumsum(held) - 1, mask=~held))
 
 
 def _plain(values: pa.Array) -> pa.Array:

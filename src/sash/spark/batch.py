@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from sash.errors import InvalidArgument, InvalidType
-from sash.expressions import parse
+from sash.expressions import Expression, parse
 from sash.functions.call import Call
 from sash.plan.logical import QUERY, WINDOW, Column, Plan, output_type
 from sash.plan.spark import Blocks, SparkChoice, choose_over, choose_spark
@@ -22,7 +22,7 @@ from sash.spark.catalyst import STATEMENTS, input_type, unstated
 from sash.spark.frames import functions_for
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
-from sash.spark.types import OPAQUE, arrow_schema, spark_schema
+from sash.spark.types import OPAQUE, UNCARRIED, arrow_schema, spark_schema
 from sash.windows.base import Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
@@ -92,7 +92,7 @@ def plain(prepared: Prepared) -> Any:
     grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
     start = sql.quoted(CELL)
     if isinstance(shape, Everything):
-        ends = [f"cast({sql.of_ticks('cast(null as bigint)', plan.measure)} as {_type_name(plan)})"] * 2
+        ends = [f"cast(null as {_type_name(plan)})"] * 2
     else:
         ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, shape.size)]
     columns = [f"{sql.text(query.name)} as {QUERY}"] if plan.named else []
@@ -127,19 +127,15 @@ def _sliced(prepared: Prepared) -> Any:
     timed = prepared.frame.where(f"{sql.quoted(plan.time)} is not null")
     columns = [sql.quoted(name) for name in plan.by]
     columns.append(f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
-    columns += [f"{_counted(c)} as {sql.quoted(_input(k))}" for k, c in enumerate(plan.columns)]
+    columns += [f"{_counted(c, next(iter(c.inputs), None))} as {sql.quoted(_input(k))}" for k, c in enumerate(plan.columns)]
     edge = sql.start(sql.quoted(TICK), plan) if prepared.choice.way == "plain" else sql.edge(sql.quoted(TICK), plan)
     return timed.selectExpr(*columns).selectExpr("*", f"{edge} as {sql.quoted(CELL)}")
 
 
-def _counted(column: Column) -> str:
-    value = _sql_of(column.inputs[0].text, column) if column.inputs else "1"
-    return value if column.condition is None else f"case when {_sql_of(column.condition.text, column)} then {value} end"
-
-
-def _sql_of(text: str, column: Column) -> str:
-    expression = next(e for e in (*column.inputs, column.condition) if e is not None and e.text == text)
-    return expression.spark_sql()
+def _counted(column: Column, expression: Expression | None) -> str:
+    """An input where the aggregate's condition holds, null elsewhere."""
+    value = "1" if expression is None else expression.spark_sql()
+    return value if column.condition is None else f"case when {column.condition.spark_sql()} then {value} end"
 
 
 # Slices in Catalyst, windows in Arrow.
@@ -194,30 +190,40 @@ def _mapped(frame: Any, task: Task, schema: Any) -> Any:
 
 def fragments(prepared: Prepared) -> Any:
     """Partials per key and slice of each partition, by the same kernels as a table's."""
-    narrow, schema = _narrowed(prepared)
-    plan = prepared.request.plan(schema)
-    layout = Fragments(plan).layout
-    slices = _mapped(narrow, MakeFragments(prepared.request, schema, ROWS_AT_ONCE), spark_schema(layout.schema))
-    return _assembled(prepared, slices, prepared.request, schema, sql.quoted(FIRST if layout.timed else CELL))
+    narrow, request, schema = _narrowed(prepared)
+    layout = Fragments(request.plan(schema)).layout
+    slices = _mapped(narrow, MakeFragments(request, schema, ROWS_AT_ONCE), spark_schema(layout.schema))
+    return _assembled(prepared, slices, request, schema, sql.quoted(FIRST if layout.timed else CELL))
 
 
-def _narrowed(prepared: Prepared, *, all_columns: bool = False) -> tuple[Any, pa.Schema]:
-    """The columns that matter; what an expression means is computed by Spark, in a column that is named by its text."""
+def _narrowed(prepared: Prepared, *, all_columns: bool = False) -> tuple[Any, Request, pa.Schema]:
+    """The columns that matter, and the request over them: what an expression means is computed by Spark, once, in a column of its own."""
     frame, plan = prepared.frame, prepared.plan
     names = frame.columns if all_columns else list(dict.fromkeys([*plan.by, plan.time, *plan.order_by]))
     found = {name: sql.quoted(name) for name in names}
-    expressions = [e for c in plan.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
-    expressions += [parse(text) for q in plan.queries for text in q.window.reads]
-    for e in expressions:
-        found.setdefault(e.text, sql.quoted(e.text) if e.text in frame.columns else e.spark_sql())
+    calls = []
+    for column in plan.columns:
+        inputs = []
+        for e in column.inputs:
+            text, name = e.spark_sql(), e.text
+            if name not in frame.columns and column.condition is not None:
+                # Where the condition does not hold, the expression is not asked for: it may have no value there.
+                name, text = f"{e.text} where {column.condition.text}", _counted(column, e)
+            found.setdefault(name, text)
+            inputs.append(name)
+        if column.condition is not None:
+            found.setdefault(column.condition.text, column.condition.spark_sql())
+        calls.append(replace(column.call, inputs=tuple(inputs), given_alias=column.call.name))
+    for text in (text for q in plan.queries for text in q.window.reads):
+        found.setdefault(text, sql.quoted(text) if text in frame.columns else parse(text).spark_sql())
     narrow = frame if all_columns else frame.where(f"{sql.quoted(plan.time)} is not null")
     narrow = narrow.selectExpr(*[f"{text} as {sql.quoted(name)}" for name, text in found.items()])
     schema = arrow_schema(narrow.schema)
-    for e in expressions:
-        if schema.field(e.text).type == OPAQUE:
-            t = narrow.schema[e.text].dataType.simpleString()
-            raise InvalidType(f"{e.text!r} has the type {t}, which sash cannot read; cast it")
-    return narrow, schema
+    for name in found.keys() - set(names):
+        if schema.field(name).type == OPAQUE:
+            t = narrow.schema[name].dataType.simpleString()
+            raise InvalidType(f"{name!r} has the type {t}, which sash cannot read; cast it")
+    return narrow, replace(prepared.request, aggs=calls), schema
 
 
 # Rows, sorted.
@@ -225,13 +231,13 @@ def _narrowed(prepared: Prepared, *, all_columns: bool = False) -> tuple[Any, pa
 
 def rows(prepared: Prepared) -> Any:
     """Rows by key and time; windows are cut from them."""
-    narrow, schema = _narrowed(prepared)
+    narrow, request, schema = _narrowed(prepared)
     plan, blocks = prepared.plan, prepared.choice.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:
         narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(narrow, plan, position, blocks)
-    task = AggregateRows(prepared.request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
+    task = AggregateRows(request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
     return _mapped(gathered, task, spark_schema(output_schema(plan)))
 
 
@@ -240,7 +246,12 @@ def over_frame(frame: Any, request: Request) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     prepared = prepare(frame, request)
-    narrow, schema = _narrowed(prepared, all_columns=True)
+    for f in frame.schema.fields:
+        if isinstance(f.dataType, UNCARRIED):
+            raise InvalidType(
+                f"column {f.name!r} has the type {f.dataType.simpleString()}, which Spark cannot send to Python; drop or cast it"
+            )
+    narrow, request, schema = _narrowed(prepared, all_columns=True)
     plan, blocks = prepared.plan, prepared.choice.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:

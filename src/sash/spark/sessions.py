@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 from sash.errors import SashError
@@ -14,11 +15,10 @@ class NoSpark(SashError, RuntimeError):
     """Spark cannot be started here."""
 
 
-def session(cores: int | None = None, app: str = "sash", **settings: Any) -> Any:
+def session(cores: int | None = None, settings: Mapping[str, Any] | None = None) -> Any:
     """A Spark session on this machine: this interpreter for the workers, a partition per core, and no chatter.
 
-    ``settings`` are Spark's, with underscores for dots only where no dot is meant: ``**{"spark.driver.memory": "4g"}``. Any other session
-    works as well; this one is for trying things.
+    ``settings`` are Spark's: ``{"spark.driver.memory": "4g"}``. Any other session works as well; this one is for trying things.
     """
     import shutil
 
@@ -31,7 +31,7 @@ def session(cores: int | None = None, app: str = "sash", **settings: Any) -> Any
     count = cores or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
     defaults = {
         "spark.master": f"local[{count}]",
-        "spark.app.name": app,
+        "spark.app.name": "sash",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
@@ -42,7 +42,7 @@ def session(cores: int | None = None, app: str = "sash", **settings: Any) -> Any
         "spark.log.level": "ERROR",
     }
     builder = SparkSession.builder
-    for name, value in {**defaults, **settings}.items():
+    for name, value in {**defaults, **(settings or {})}.items():
         builder = builder.config(name, str(value))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -70,12 +70,8 @@ OPAQUE = pa.month_day_nano_interval()
 """Stands for a type that Sash cannot read: no aggregate takes it."""
 
 
-def refuse_opaque(schema: pa.Schema, spark_schema: Any, used: list[str]) -> None:
-    """An error that names the first used column of a type that cannot cross."""
-    for name in used:
-        if name in schema.names and schema.field(name).type == OPAQUE:
-            given = spark_schema[name].dataType.simpleString()
-            raise InvalidType(f"column {name!r} has the type {given}, which sash cannot read; cast it, or leave it out")
+UNCARRIED = (T.YearMonthIntervalType, T.CalendarIntervalType)
+"""Types that Spark itself does not send to Python workers in Arrow."""
 
 
 def spark_schema(schema: pa.Schema) -> Any:
