@@ -29,8 +29,7 @@ def spark(tmp_path_factory):
     import sash
 
     home = tmp_path_factory.mktemp("spark")
-    session = sash.spark.session(
-        2, **{"spark.sql.shuffle.partitions": 3, "spark.sql.warehouse.dir": str(home), "spark.local.dir": str(home)}
-    )
+    settings = {"spark.sql.shuffle.partitions": 3, "spark.sql.warehouse.dir": home, "spark.local.dir": home}
+    session = sash.spark.session(2, settings)
     yield session
     session.stop()
