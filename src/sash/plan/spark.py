@@ -65,7 +65,7 @@ def _apart(shape: object) -> bool:
 def choose_over(plan: Plan) -> SparkChoice:
     """How to give each row its trailing windows."""
     blocks, why = time_blocks(plan)
-    return SparkChoice("rows", blocks, ("rows are sorted by key and time, and given back with their windows", why))
+    return SparkChoice("rows", blocks, ("each key's rows come together, are sorted by time, and go back with their windows", why))
 
 
 def time_blocks(plan: Plan) -> tuple[Blocks | None, str]:

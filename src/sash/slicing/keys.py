@@ -120,9 +120,10 @@ def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
         total *= max(1, len(values))
         dictionaries.append(values)
     distinct = pa.array(combined).dictionary_encode()
-    places = np.unique(distinct.indices.to_numpy(), return_index=True)[1] if len(combined) else np.empty(0, np.int64)
-    keys = [column.take(pa.array(places)) for column in columns]
-    return Keys(distinct.indices.to_numpy().astype(np.int64), len(places), tuple(keys))
+    codes = distinct.indices.to_numpy().astype(np.int64)
+    places = np.empty(len(distinct.dictionary), np.int64)
+    places[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last write is each key's first row
+    return Keys(codes, len(places), tuple(column.take(pa.array(places)) for column in columns))
 
 
 def span_of(values: Array) -> tuple[int, int]:

@@ -161,7 +161,7 @@ def _assembled(prepared: Prepared, slices: Any, request: Request, schema: pa.Sch
     blocks = prepared.choice.blocks
     if blocks is not None:
         slices = _in_blocks(slices, position, -(blocks.halo - 1), 0, blocks.length)
-    gathered = _gathered(slices, prepared.plan, position, blocks)
+    gathered = _gathered(slices, prepared.plan, blocks)
     task = Assemble(request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
     return _mapped(gathered, task, spark_schema(output_schema(prepared.plan)))
 
@@ -172,12 +172,11 @@ def _in_blocks(frame: Any, position: str, back: int, ahead: int, length: int) ->
     return frame.selectExpr("*", f"explode(sequence({low}, {high})) as {sql.quoted(BLOCK)}")
 
 
-def _gathered(frame: Any, plan: Plan, position: str, blocks: Blocks | None) -> Any:
-    """A key's rows (or a block's) in one partition, next to each other, in about the order of time."""
+def _gathered(frame: Any, plan: Plan, blocks: Blocks | None) -> Any:
+    """A key's rows (or a block's) in one partition."""
     F = functions_for(frame)
-    more = [] if blocks is None else [sql.quoted(BLOCK)]
-    keyed = frame.selectExpr("*", f"{sql.order(plan, position, *more)} as {sql.quoted(sql.ORDER)}")
-    return keyed.repartition(F.expr(sql.group_of())).sortWithinPartitions(F.expr(sql.quoted(sql.ORDER)))
+    apart = [*sql.key(plan), *([] if blocks is None else [sql.quoted(BLOCK)])]
+    return frame.repartition(*[F.expr(text) for text in apart]) if apart else frame.repartition(1)
 
 
 def _mapped(frame: Any, task: Task, schema: Any) -> Any:
@@ -236,7 +235,7 @@ def rows(prepared: Prepared) -> Any:
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:
         narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
-    gathered = _gathered(narrow, plan, position, blocks)
+    gathered = _gathered(narrow, plan, blocks)
     task = AggregateRows(request, schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
     return _mapped(gathered, task, spark_schema(output_schema(plan)))
 
@@ -256,7 +255,7 @@ def over_frame(frame: Any, request: Request) -> Any:
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:
         narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
-    gathered = _gathered(narrow, plan, position, blocks)
+    gathered = _gathered(narrow, plan, blocks)
     names = over_names(plan)
     new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
     columns = (*frame.columns, *(name for name, _ in new))

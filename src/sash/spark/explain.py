@@ -13,7 +13,7 @@ STAGES = {
     "plain": ("rows -> Catalyst: key, window -> shuffle -> results",),
     "catalyst": ("rows -> Catalyst: key, slice -> shuffle -> partials per slice", "slices -> shuffle by key -> Arrow: windows"),
     "fragments": ("rows -> Arrow: partials per key and slice of each partition", "slices -> shuffle by key -> Arrow: windows"),
-    "rows": ("rows -> shuffle by key, sorted by time -> Arrow: windows",),
+    "rows": ("rows -> shuffle by key -> Arrow: sorted by time, windows",),
 }
 
 

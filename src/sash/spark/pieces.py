@@ -1,15 +1,19 @@
-"""A sorted partition as it streams by: tables of whole keys, and a key too large for one table piece by piece."""
+"""A partition as it streams by: tables of whole keys, and a key too large for one table piece by piece."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from sash.slicing.blocks import numbers
-from sash.spark.sql import ORDER, TIME_BITS
+from sash.spark.order import ORDER, TIME_BITS
+from sash.spark.runs import Runs
+
+MOST_BYTES = 1 << 28
+"""Rows that are wide are held in smaller numbers."""
 
 
 @dataclass(frozen=True)
@@ -30,50 +34,71 @@ class Piece:
         return int(numbers(self.table.column(ORDER).slice(self.table.num_rows - 1))[0])
 
 
-def pieces(batches: Iterable[pa.RecordBatch], most_rows: int, *, split: bool = True) -> Iterator[Piece]:
-    """Tables of about ``most_rows`` rows; without ``split``, keys are whole whatever their size."""
+def pieces(
+    batches: Iterable[pa.RecordBatch], most_rows: int, order: Callable[[pa.Table], pa.Table], *, split: bool = True
+) -> Iterator[Piece]:
+    """A partition's rows, key by key; without ``split``, keys are whole whatever their size.
+
+    A partition that fits into memory is one piece, in any order. A larger one is sorted on disk first, by the number that ``order`` adds.
+    """
+    tables = full_tables(batches, most_rows)
+    first = next(tables, None)
+    if first is None:
+        return
+    second = next(tables, None)
+    if second is None:
+        yield Piece(first)
+        return
+    with Runs(ORDER) as runs:
+        runs.add(order(first))
+        runs.add(order(second))
+        most_rows = max(1, min(most_rows, first.num_rows))
+        del first, second
+        for table in tables:
+            runs.add(order(table))
+        yield from _grouped(runs.merged(most_rows), most_rows, split)
+
+
+def full_tables(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
+    """Batches joined to tables of as many rows as are held at once."""
     held: list[pa.RecordBatch] = []
-    rows, inside = 0, None
+    rows = size = 0
     for batch in batches:
-        if not batch.num_rows:
-            continue
-        held.append(batch)
-        rows += batch.num_rows
-        if rows < most_rows:
-            continue
-        table = pa.Table.from_batches(held)
-        held, rows = [], 0
+        if batch.num_rows:
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= most_rows or size >= MOST_BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _grouped(tables: Iterable[pa.Table], most_rows: int, split: bool) -> Iterator[Piece]:
+    """Sorted tables, cut between keys."""
+    rest: pa.Table | None = None
+    inside: int | None = None
+    for given in tables:
+        table = given if rest is None else pa.concat_tables([rest, given])
+        rest = None
         groups = numbers(table.column(ORDER)) >> TIME_BITS
         if inside is not None:
             end = int(np.searchsorted(groups, inside, side="right"))
-            yield Piece(table.slice(0, end), begins=False, ends=end < len(groups))
+            if end:
+                yield Piece(table.slice(0, end), begins=False, ends=False)
             if end == len(groups):
                 continue
+            yield Piece(table.slice(0, 0), begins=False)
             table, groups, inside = table.slice(end), groups[end:], None
         last = int(np.searchsorted(groups, groups[-1]))
         if last:
             yield Piece(table.slice(0, last))
-            table = table.slice(last)
-        if split and table.num_rows >= most_rows:
+        if split and table.num_rows - last >= most_rows:
             inside = int(groups[-1])
-            yield Piece(table, ends=False)
+            yield Piece(table.slice(last), ends=False)
         else:
-            held, rows = table.to_batches(), table.num_rows
-            if not split and rows >= most_rows:
-                most_rows = 2 * rows
+            rest = table.slice(last)
     if inside is not None:
-        yield from _rest_of(inside, held)
-    elif held:
-        yield Piece(pa.Table.from_batches(held))
-
-
-def _rest_of(inside: int, held: list[pa.RecordBatch]) -> Iterator[Piece]:
-    """The end of a large key, and what comes behind it."""
-    if not held:
         yield Piece(pa.table({}), begins=False)
-        return
-    table = pa.Table.from_batches(held)
-    end = int(np.searchsorted(numbers(table.column(ORDER)) >> TIME_BITS, inside, side="right"))
-    yield Piece(table.slice(0, end), begins=False)
-    if end < table.num_rows:
-        yield Piece(table.slice(end))
+    elif rest is not None:
+        yield Piece(rest)

@@ -8,10 +8,6 @@ from sash.plan.logical import Plan
 from sash.types import FAR_AHEAD, Measure
 from sash.windows.base import Periodic
 
-ORDER = "@order"
-TIME_BITS = 43
-"""In :data:`ORDER` the lower bits are time, the upper ones a hash of the key: one sort of 64-bit numbers groups and orders rows."""
-HASH_MASK = (1 << 20) - 1
 EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 
 
@@ -85,38 +81,12 @@ def block_of(value: str, length: int) -> str:
     return f"({floor(value, length)} div {length}L)"
 
 
-def key_hash(plan: Plan, *more: str) -> str:
-    """A hash under which equal keys are equal: one zero, one NaN."""
+def key(plan: Plan) -> list[str]:
+    """The key's columns such that equal keys are equal: one zero, one NaN."""
     parts = []
     for name in plan.by:
         column = quoted(name)
         if pa.types.is_floating(plan.schema.field(name).type):
             column = f"if(isnan({column}), double('NaN'), {column} + 0.0D)"
         parts.append(column)
-    return f"xxhash64({', '.join([*parts, *more])})" if parts or more else "0L"
-
-
-def order(plan: Plan, value: str, *more: str) -> str:
-    """What rows are grouped and sorted by: a hash of the key (and its block), then time as finely as the bits allow."""
-    half = 1 << (TIME_BITS - 1)
-    shift = order_shift(plan.measure)
-    time = f"least(greatest(shiftright({value}, {shift}) + {half}L, 0L), {(1 << TIME_BITS) - 1}L)"
-    return f"shiftleft({key_hash(plan, *more)} & {HASH_MASK}L, {TIME_BITS}) | coalesce({time}, 0L)"
-
-
-def order_shift(measure: Measure) -> int:
-    """How many of a tick's lowest bits :func:`order` leaves out: none but of microseconds, which are told apart by the thousand."""
-    return 10 if pa.types.is_timestamp(measure.type) else 0
-
-
-def group_of(column: str = ORDER) -> str:
-    """The hash in :data:`ORDER`."""
-    return f"shiftright({quoted(column)}, {TIME_BITS})"
-
-
-def order_floor(measure: Measure, value: int) -> int | None:
-    """No row that sorts at or behind ``value`` is older than this tick; None if that cannot be said."""
-    part = value & ((1 << TIME_BITS) - 1)
-    if part == 0:
-        return None
-    return (part - (1 << (TIME_BITS - 1))) << order_shift(measure)
+    return parts

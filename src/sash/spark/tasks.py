@@ -22,15 +22,15 @@ from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
 from sash.slicing.batch import aggregate_table
 from sash.slicing.blocks import BLOCK, aggregate_blocks, numbers, over_blocks
-from sash.slicing.fragments import Fragments
+from sash.slicing.fragments import CELL, FIRST, Fragments
 from sash.slicing.keys import encode
 from sash.slicing.operator import Operator
 from sash.slicing.order import sorted_order
 from sash.slicing.results import output_schema
 from sash.slicing.trailing import over_table
-from sash.spark.pieces import Piece, pieces
+from sash.spark.order import floor, ordered
+from sash.spark.pieces import Piece, full_tables, pieces
 from sash.spark.requests import Request, by_value, own_sources
-from sash.spark.sql import order_floor
 from sash.windows.base import Trailing, TrailingRows
 
 Array = npt.NDArray[Any]
@@ -60,8 +60,8 @@ class MakeFragments:
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         fragments = Fragments(self.request.plan(self.schema))
-        for table in _tables(batches, self.most_rows):
-            yield fragments.of_rows(_conformed(table, self.schema))
+        for table in full_tables((_conformed(batch, self.schema) for batch in batches), self.most_rows):
+            yield fragments.of_rows(table.combine_chunks())
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,10 @@ class Assemble:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         fragments = Fragments(plan)
-        for piece in pieces(batches, self.most_rows, split=False):
-            yield fragments.assembled(_conformed(piece.table, self.schema, plan.by), self.block)
+        position = FIRST if fragments.layout.timed else CELL
+        conformed = (_conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, position), split=False):
+            yield fragments.assembled(piece.table.combine_chunks(), self.block)
 
 
 @dataclass(frozen=True)
@@ -92,15 +94,16 @@ class AggregateRows:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         large: LargeKey | None = None
-        for piece in pieces(batches, self.most_rows, split=not plan.empty):
+        conformed = (_conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, plan.time), split=not plan.empty):
             if piece.is_whole:
-                table = _conformed(piece.table, self.schema)
+                table = piece.table.combine_chunks()
                 yield aggregate_table(plan, table) if self.block is None else aggregate_blocks(plan, table, self.block)
                 continue
             if piece.begins:
                 large = LargeKey(self.request, plan, self.block)
             assert large is not None
-            yield large.after(piece, self.schema)
+            yield large.after(piece)
 
 
 class LargeKey:
@@ -114,18 +117,18 @@ class LargeKey:
         self._columns = [*plan.reads, *([BLOCK] if block is not None else [])]
         self._reached: int | None = None
 
-    def after(self, piece: Piece, schema: pa.Schema) -> pa.Table:
+    def after(self, piece: Piece) -> pa.Table:
         """What the piece makes ready."""
         operator = self._operator
         if piece.table.num_rows:
-            operator.add(_conformed(piece.table, schema).select(self._columns))
+            operator.add(piece.table.select(self._columns))
         if piece.ends:
             return self._own(operator.close())
-        floor = order_floor(self.plan.measure, piece.last_order)
-        if floor is None or (self._reached is not None and floor <= self._reached):
+        reached = floor(self.plan, piece.last_order)
+        if reached is None or (self._reached is not None and reached <= self._reached):
             return output_schema(self.plan).empty_table()
-        self._reached = floor
-        return self._own(operator.advance(floor))
+        self._reached = reached
+        return self._own(operator.advance(reached))
 
     def _own(self, results: pa.Table) -> pa.Table:
         if self.block is not None and results.num_rows:
@@ -149,14 +152,15 @@ class OverRows:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         large: LargeTrail | None = None
-        for piece in pieces(batches, self.most_rows):
+        conformed = (_conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, plan.time)):
             if piece.is_whole:
-                yield over_rows(plan, _conformed(piece.table, self.schema), self.block).select(list(self.columns))
+                yield over_rows(plan, piece.table.combine_chunks(), self.block).select(list(self.columns))
                 continue
             if piece.begins:
                 large = LargeTrail(plan, self.block)
             assert large is not None
-            found = large.after(piece, self.schema)
+            found = large.after(piece)
             if found is not None:
                 yield found.select(list(self.columns))
 
@@ -173,19 +177,19 @@ class LargeTrail:
         self.plan, self.block = plan, block
         self._carried: pa.Table | None = None
 
-    def after(self, piece: Piece, schema: pa.Schema) -> pa.Table | None:
+    def after(self, piece: Piece) -> pa.Table | None:
         """The rows that can be given now."""
         plan = self.plan
         table = piece.table
         if table.num_rows:
-            table = _conformed(table, schema).append_column(GIVEN, pa.array(np.zeros(table.num_rows, bool)))
+            table = table.append_column(GIVEN, pa.array(np.zeros(table.num_rows, bool)))
         if self._carried is not None:
             table = pa.concat_tables([self._carried, table]) if table.num_rows else self._carried
         time = arrow_column(table.column(plan.time))
         known = time.is_valid().to_numpy(zero_copy_only=False)
         ticks = plan.measure.column(time)
-        floor = None if piece.ends else order_floor(plan.measure, piece.last_order)
-        settled = np.ones(table.num_rows, bool) if piece.ends else ~known | (ticks < floor if floor is not None else False)
+        reached = None if piece.ends else floor(plan, piece.last_order)
+        settled = np.ones(table.num_rows, bool) if piece.ends else ~known | (ticks < reached if reached is not None else False)
         due = settled & ~numbers(table.column(GIVEN))
         found = None
         if due.any():
@@ -193,20 +197,20 @@ class LargeTrail:
             result = over_rows(replace(plan, schema=marked.schema), marked, self.block)
             found = result.filter(result.column(DUE))
         if not piece.ends:
-            needed = known & (~settled | self._needed_later(table, ticks, settled & known, floor))
+            needed = known & (~settled | self._needed_later(table, ticks, settled & known, reached))
             kept = table.filter(pa.array(needed))
             flags = pa.array((settled | numbers(table.column(GIVEN)))[needed])
             self._carried = kept.set_column(kept.column_names.index(GIVEN), GIVEN, flags)
         return found
 
-    def _needed_later(self, table: pa.Table, ticks: Array, settled: Array, floor: int | None) -> Array:
+    def _needed_later(self, table: pa.Table, ticks: Array, settled: Array, reached: int | None) -> Array:
         """Which settled rows may be in a later row's windows."""
         needed = np.zeros(len(ticks), bool)
-        if floor is None:
+        if reached is None:
             return settled
         longest = max((q.shape.size for q in self.plan.queries if isinstance(q.shape, Trailing)), default=None)
         if longest is not None:
-            needed |= ticks >= floor - longest
+            needed |= ticks >= reached - longest
         count = max((q.shape.count for q in self.plan.queries if isinstance(q.shape, TrailingRows)), default=1) - 1
         if count:
             at = np.flatnonzero(settled)
@@ -294,22 +298,11 @@ def _named(error: Exception) -> Exception:
     )
 
 
-def _tables(batches: Batches, most_rows: int) -> Iterator[pa.Table]:
-    held: list[pa.RecordBatch] = []
-    for batch in batches:
-        held.append(batch)
-        if sum(b.num_rows for b in held) >= most_rows:
-            yield pa.Table.from_batches(held)
-            held = []
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _conformed(table: pa.Table, schema: pa.Schema, names: Iterable[str] | None = None) -> pa.Table:
+def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone here."""
-    for name in schema.names if names is None else names:
-        place = table.schema.get_field_index(name)
-        wanted = schema.field(name).type
-        if place >= 0 and table.schema.field(place).type != wanted and pa.types.is_timestamp(wanted):
-            table = table.set_column(place, pa.field(name, wanted), table.column(place).cast(wanted))
-    return table.combine_chunks()
+    for place, field in enumerate(batch.schema):
+        known = schema.get_field_index(field.name)
+        if known >= 0 and pa.types.is_timestamp(field.type) and field.type != schema.field(known).type:
+            wanted = schema.field(known).type
+            batch = batch.set_column(place, pa.field(field.name, wanted), batch.column(place).cast(wanted))
+    return batch
