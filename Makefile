@@ -7,12 +7,12 @@ NAME ?= rolling
 SEED ?= $(shell date +%s)
 EXAMPLES ?= 10000
 
-.PHONY: help demo test lint soak bench docs wheel clean
+.PHONY: help java demo test test-cluster lint soak bench docs wheel clean
 
 help: ## what can be made
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## (.*)/  make \1\t\2/' | expand -t 16
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-$(VENV)/.ready: requirements/runtime.txt requirements/bench.txt requirements/dev.txt pyproject.toml
+$(VENV)/.ready: requirements/runtime.txt requirements/spark.txt requirements/bench.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, {sys.version.split()[0]} was found; set PYTHON=...")'
 	@echo "Setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
@@ -20,11 +20,27 @@ $(VENV)/.ready: requirements/runtime.txt requirements/bench.txt requirements/dev
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: $(VENV)/.ready ## rolling min, max, average and 95th percentile of sensor readings, with times and a picture
+java: ## Java 17 or 21 for Spark: installed on Debian and its kin, asked for elsewhere
+	@if ! "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1; then \
+	  if command -v apt-get >/dev/null; then \
+	    echo "Installing Java for Spark (once)"; \
+	    SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	    $$SUDO apt-get update -qq; \
+	    $$SUDO apt-get install -y -qq openjdk-17-jre-headless >/dev/null 2>&1 || $$SUDO apt-get install -y -qq openjdk-21-jre-headless >/dev/null \
+	      || { echo "Java could not be installed; as an administrator: apt-get install openjdk-17-jre-headless"; exit 1; }; \
+	  else \
+	    echo "Spark needs Java 17 or 21, and there is none; install it (macOS: brew install openjdk@17) and set JAVA_HOME"; exit 1; \
+	  fi; \
+	fi
+
+demo: $(VENV)/.ready java ## cluster monitoring on Spark: an hour that slides by a second, with times, a check and a picture
 	@$(BIN)/sash demo
 
-test: lint ## all checks and tests
+test: lint java ## all checks and tests
 	$(BIN)/python -m pytest -n auto
+
+test-cluster: $(VENV)/.ready java ## the tests that start a standalone cluster and Connect servers on loopback
+	$(BIN)/python -m pytest tests/test_cluster.py tests/test_connect.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
@@ -36,7 +52,7 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases against the oracle
 	@echo "seed $(SEED), $(EXAMPLES) examples a test"
 	SASH_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) tests/test_tables.py tests/test_operator.py tests/test_operator_machine.py tests/test_windows.py tests/test_rolling.py tests/test_algorithms.py
 
-bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing)
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark)
 	$(BIN)/sash bench $(NAME)
 
 docs: $(VENV)/.ready ## the parts of docs/ that are made from the code

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import decimal
 import math
 import random
+import subprocess
+import sys
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark import cloudpickle
 
 import sash
 from sash import functions as S
@@ -370,3 +374,24 @@ def test_decimals_at_the_end_of_their_type(spark):
     compare(spark.createDataFrame(table), table, W.sliding(10, every=5), [S.sum("m"), S.max("m")], {"by": None})
     with pytest.raises(IntegerOverflow, match="38 digits"):
         sash.aggregate(table, windows=W.tumbling(10), aggs=[S.avg("m").where("t = 1")], time="t")
+
+
+def test_a_worker_that_lacks_something_says_what(frame):
+    """The function that is sent looks before it leaps; here its modules are taken away one by one."""
+    from sash.spark.requests import Request
+    from sash.spark.tasks import MakeFragments, shipped
+
+    task = MakeFragments(Request(W.tumbling("1 second"), [S.count()], None, "t"), pa.schema([("t", pa.timestamp("us", "UTC"))]), 10)
+    run = shipped(task, ["t"])
+    script = (
+        "import sys, base64; from pyspark import cloudpickle\n"
+        "run = cloudpickle.loads(base64.b64decode(sys.argv[1]))\n"
+        "if sys.argv[2] == 'old': import sash; sash.__version__ = '0.0.9'\n"
+        "else: sys.modules[sys.argv[2]] = None\n"
+        "try: list(run(iter([])))\n"
+        "except ImportError as error: print(error)"
+    )
+    sent = base64.b64encode(cloudpickle.dumps(run)).decode()
+    for missing, words in {"numba": "needs numba on the executors", "sash": "sash.spark.ship", "old": "have sash 0.0.9"}.items():
+        done = subprocess.run([sys.executable, "-c", script, sent, missing], capture_output=True, text=True, check=True)
+        assert words in done.stdout, done.stdout + done.stderr
