@@ -7,13 +7,17 @@ import pyarrow as pa
 import pytest
 
 import sash
+from sash import functions as S
 from sash import windows as W
 from sash.aggregates import named
 from sash.plan import ledger
 from sash.plan.choose import RULES, Shape, choose, choose_holistic
-from sash.plan.logical import Query
+from sash.plan.logical import Query, make_plan
+from sash.plan.spark import Blocks, choose_spark, time_blocks
 from sash.plan.stores import choose_store
 from sash.plan.tables import Facts, choose_slices
+from sash.slicing.inputs import stored_form
+from sash.spark.catalyst import unstated
 from sash.types import Measure
 from tests.own_aggregates import affine
 
@@ -117,3 +121,43 @@ def test_stores(asked, size, aggregate, algorithm, reason):
     choice = choose_store(asked, queries, [made.form(*[pa.int64()] * made.arity)])
     assert choice.algorithm == algorithm
     assert reason in choice.reasons[0]
+
+
+SPARK_SCHEMA = pa.schema([("t", pa.timestamp("us", "UTC")), ("k", pa.string()), ("v", pa.int64()), ("x", pa.float64())])
+SLIDING = W.sliding("1 minute", every="1 second")
+SPARK_CHOICES = {
+    "tumbling": (W.tumbling("1 minute"), [S.sum("v")], "plain", "no row is in two windows"),
+    "sampling": (W.sliding("1 second", every="1 minute"), [S.sum("v")], "plain", "no row is in two windows"),
+    "unbounded": (W.unbounded(), [S.avg("x")], "plain", "no row is in two windows"),
+    "sliding": (SLIDING, [S.sum("v"), S.var_pop("x")], "catalyst", "slices are made by Spark's own aggregation"),
+    "two tumbling": ({"a": W.tumbling("1 minute"), "b": W.tumbling("7 seconds")}, [S.count()], "catalyst", "slices are made by Spark"),
+    "own aggregate": (SLIDING, [S.product("v")], "fragments", "Catalyst has no mergeable partial for product"),
+    "sessions": (W.session("1 minute"), [S.sum("v")], "fragments", "edges are not plain arithmetic"),
+    "calendar": (W.tumbling("1 month"), [S.sum("v")], "fragments", "edges are not plain arithmetic"),
+    "order": (SLIDING, [S.first("v")], "rows", "first(v) does not commute"),
+    "holistic": (SLIDING, [S.median("v")], "rows", "median(v) has no partial of fixed size"),
+    "row windows": (W.rows(10), [S.sum("v")], "rows", "rows decide where windows start"),
+    "punctuation": (W.punctuation("v = 1"), [S.sum("v")], "rows", "rows decide where windows start"),
+}
+
+
+@pytest.mark.parametrize("name", SPARK_CHOICES)
+def test_which_way_on_spark(name):
+    windows, aggs, way, reason = SPARK_CHOICES[name]
+    plan = make_plan(SPARK_SCHEMA, windows, aggs, "k", "t")
+    forms = [stored_form(c, SPARK_SCHEMA) for c in plan.columns]
+    choice = choose_spark(plan, forms, [unstated(c) for c in plan.columns])
+    assert choice.way == way
+    assert choice.reasons[0].startswith(reason), choice.reasons
+
+
+def test_blocks_of_time_on_spark():
+    def blocks(windows, **more):
+        return time_blocks(make_plan(SPARK_SCHEMA, windows, [S.count()], "k", "t", trailing=more.get("trailing", False)))
+
+    assert blocks(SLIDING)[0] == Blocks(16 * 60_000_000, 60_000_000)
+    assert blocks({"a": SLIDING, "b": W.tumbling("1 hour")})[0] == Blocks(16 * 3_600_000_000, 3_600_000_000)
+    assert blocks(W.sliding("30 days", every="1 second"))[0] == Blocks(30 * 86_400_000_000, 30 * 86_400_000_000)
+    assert blocks(W.session("1 second"))[0] is None
+    assert blocks(W.trailing("1 second"), trailing=True)[0] == Blocks(16 * 1_000_001, 1_000_001)
+    assert blocks(W.trailing_rows(3), trailing=True)[0] is None

@@ -324,6 +324,19 @@ def test_explain_names_the_plan(frame):
     assert "plan: rows" in text
 
 
+def test_every_plan_gives_the_same(frame, table):
+    wanted = sash.aggregate(table, windows=W.tumbling("5 seconds"), aggs=COMMON, by="k", time="t")
+    for plan in ("plain", "catalyst", "fragments", "rows"):
+        got = sash.aggregate(frame, windows=W.tumbling("5 seconds"), aggs=COMMON, by="k", time="t", plan=plan)
+        assert_same(got.toArrow().cast(wanted.schema), wanted, ["k", "window"])
+    with pytest.raises(InvalidArgument, match="plan='catalyst' cannot be had here: first"):
+        sash.aggregate(frame, windows=W.tumbling("5 seconds"), aggs=[S.first("v")], by="k", time="t", plan="catalyst")
+    with pytest.raises(InvalidArgument, match="plan must be one of auto"):
+        sash.aggregate(frame, windows=W.tumbling("5 seconds"), aggs=[S.first("v")], by="k", time="t", plan="fast")
+    with pytest.raises(InvalidArgument, match="for Spark frames"):
+        sash.aggregate(table, windows=W.tumbling("5 seconds"), aggs=[S.first("v")], by="k", time="t", plan="rows")
+
+
 # Bad input.
 
 

@@ -19,13 +19,18 @@ app = typer.Typer(
 
 @app.command()
 def demo(
-    rows: Annotated[int, typer.Option(help="How many readings to generate.", min=100_000)] = 4_000_000,
+    name: Annotated[str, typer.Argument(help="spark: cluster monitoring; rolling: sensor readings in one process.")] = "spark",
+    rows: Annotated[int, typer.Option(help="How many rows to generate.", min=100_000)] = 3_000_000,
     folder: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-output"),
 ) -> None:
-    """Rolling min, max, average and 95th percentile of sensor readings, with the peers' times and a picture."""
-    from sash.demo import run
+    """See it work: an hour that slides by a second on Spark, or rolling statistics, with the peers' times and a picture."""
+    from sash.demo import NAMES
+    from sash.demo import demo as chosen
 
-    run(rows, folder)
+    if name not in NAMES:
+        typer.echo(f"unknown demo {name!r}; known: {', '.join(NAMES)}", err=True)
+        raise typer.Exit(2)
+    chosen(name)(rows, folder)
 
 
 @app.command()

@@ -19,7 +19,9 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
         from sash.spark.explain import explain_frame
         from sash.spark.requests import Request
 
-        return explain_frame(data, Request(windows, aggs, by, time, order_by, options.get("empty", False), trailing))
+        return explain_frame(
+            data, Request(windows, aggs, by, time, order_by, options.get("empty", False), trailing), options.get("plan", "auto")
+        )
     table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
     stream = read(plan, table)

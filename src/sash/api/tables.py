@@ -29,12 +29,14 @@ def aggregate(
     idle: Any = None,
     max_ahead: Any = None,
     buckets: int | None = None,
+    plan: str = "auto",
 ) -> Any:
     """The aggregates of every window of ``windows`` (one spec, or a dictionary of them) that holds a row.
 
     ``data`` is a Spark frame, and then so is the result, which runs with an action; or anything that speaks the Arrow PyCapsule
     interface (pyarrow, pandas, polars, DuckDB), and the result is a :class:`pyarrow.Table`. A batch is all there, so nothing in it is
-    late: ``watermark``, ``lateness`` and ``idle`` have no effect.
+    late: ``watermark``, ``lateness`` and ``idle`` have no effect. ``plan`` is for Spark frames: which way to go, where you know more
+    about the rows than their schema says ("rows" where a key has about one row in a slice).
 
     >>> import pyarrow as pa, sash
     >>> from sash import functions as S, windows as W
@@ -50,11 +52,13 @@ def aggregate(
         from sash.spark.batch import aggregate_frame
         from sash.spark.requests import Request
 
-        return aggregate_frame(data, Request(windows, aggs, by, time, order_by, empty))
+        return aggregate_frame(data, Request(windows, aggs, by, time, order_by, empty), plan)
+    if plan != "auto":
+        raise InvalidArgument(f"plan={plan!r} is for Spark frames; in one process there is only one")
     table = to_table(data)
-    plan = make_plan(table.schema, windows, aggs, by, time, order_by, empty)
-    output_schema(plan)
-    return aggregate_table(plan, table)
+    made = make_plan(table.schema, windows, aggs, by, time, order_by, empty)
+    output_schema(made)
+    return aggregate_table(made, table)
 
 
 def over(

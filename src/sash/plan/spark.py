@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.algebra import Form
+from sash.errors import InvalidArgument
 from sash.plan.logical import Plan
 from sash.types import FAR_AHEAD
 from sash.windows.base import ContextFreeWindow, Everything, Gaps, Periodic, Trailing
@@ -35,27 +36,40 @@ class SparkChoice:
     reasons: tuple[str, ...]
 
 
-def choose_spark(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> SparkChoice:
+WAYS: tuple[Way, ...] = ("plain", "catalyst", "fragments", "rows")
+"""From the most special to the most general: what goes one way can go all later ones."""
+
+
+def choose_spark(plan: Plan, forms: list[Form | None], stated: list[str | None], asked: str = "auto") -> SparkChoice:
     """How to aggregate windows; ``stated`` has for each aggregate why Catalyst cannot state its partial (None: it can)."""
     blocks, why = time_blocks(plan)
+    way, reason = _most_special(plan, forms, stated)
+    if asked != "auto" and asked not in WAYS:
+        raise InvalidArgument(f"plan must be one of auto, {', '.join(WAYS)}; not {asked!r}")
+    if asked != "auto":
+        if WAYS.index(asked) < WAYS.index(way):
+            raise InvalidArgument(f"plan={asked!r} cannot be had here: {reason}")
+        way, reason = WAYS[WAYS.index(asked)], "as asked for"
+    return SparkChoice(way, None if way == "plain" else blocks, (reason,) if way == "plain" else (reason, why))
+
+
+def _most_special(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> tuple[Way, str]:
     shapes = [q.shape for q in plan.queries]
-    sliceable = all(isinstance(s, Periodic | Gaps | Everything | ContextFreeWindow) for s in shapes)
-    if not sliceable:
-        return SparkChoice("rows", blocks, ("rows decide where windows start or end: they are sorted and cut by each key", why))
+    if not all(isinstance(s, Periodic | Gaps | Everything | ContextFreeWindow) for s in shapes):
+        return "rows", "rows decide where windows start or end: they are sorted and cut by each key"
     for column, form in zip(plan.columns, forms, strict=True):
         if form is None:
-            return SparkChoice("rows", blocks, (f"{column.call!r} has no partial of fixed size: its rows are its partial", why))
+            return "rows", f"{column.call!r} has no partial of fixed size: its rows are its partial"
         if not form.commutative:
-            return SparkChoice("rows", blocks, (f"{column.call!r} does not commute: its rows must be in order", why))
-    arithmetic = all(isinstance(s, Periodic | Everything) for s in shapes)
+            return "rows", f"{column.call!r} does not commute: its rows must be in order"
     reason = next((s for s in stated if s is not None), None)
-    if not arithmetic:
+    if not all(isinstance(s, Periodic | Everything) for s in shapes):
         reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
     if reason is not None:
-        return SparkChoice("fragments", blocks, (f"{reason}: slices are made in Arrow, before the shuffle", why))
+        return "fragments", f"{reason}: slices are made in Arrow, before the shuffle"
     if len(shapes) == 1 and not plan.empty and _apart(shapes[0]):
-        return SparkChoice("plain", None, ("no row is in two windows: Spark's own aggregation is all there is to do",))
-    return SparkChoice("catalyst", blocks, ("slices are made by Spark's own aggregation, windows from slices in Arrow", why))
+        return "plain", "no row is in two windows: Spark's own aggregation is all there is to do"
+    return "catalyst", "slices are made by Spark's own aggregation, windows from slices in Arrow"
 
 
 def _apart(shape: object) -> bool:

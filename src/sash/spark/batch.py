@@ -39,7 +39,7 @@ class Prepared:
     choice: SparkChoice
 
 
-def prepare(frame: Any, request: Request) -> Prepared:
+def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
     """Check a request against a frame's columns, and choose; no job runs."""
     if frame.isStreaming:
         raise InvalidArgument("the frame is a stream; sash does not take streams yet, only batch frames and tables")
@@ -51,7 +51,7 @@ def prepare(frame: Any, request: Request) -> Prepared:
         return Prepared(frame, request, plan, choose_over(plan))
     output_schema(plan)
     forms = [stored_form(c, schema) for c in plan.columns]
-    return Prepared(frame, request, plan, choose_spark(plan, forms, [unstated(c) for c in plan.columns]))
+    return Prepared(frame, request, plan, choose_spark(plan, forms, [unstated(c) for c in plan.columns], asked))
 
 
 def _refuse_opaque(schema: pa.Schema, given: Any, request: Request) -> None:
@@ -68,9 +68,9 @@ def _listed(given: Any) -> list[Any]:
     return [] if given is None else [given] if isinstance(given, str) else list(given)
 
 
-def aggregate_frame(frame: Any, request: Request) -> Any:
-    """The frame of all windows."""
-    prepared = prepare(frame, request)
+def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
+    """The frame of all windows; ``asked`` names a plan."""
+    prepared = prepare(frame, request, asked)
     return WAYS[prepared.choice.way](prepared)
 
 

@@ -17,9 +17,9 @@ STAGES = {
 }
 
 
-def explain_frame(frame: Any, request: Request) -> list[str]:
+def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str]:
     """The plan as lines of text; no job runs."""
-    prepared = prepare(frame, request)
+    prepared = prepare(frame, request, asked)
     plan, choice = prepared.plan, prepared.choice
     what = "over" if request.trailing else "aggregate"
     lines = [f"{what} on Spark ({'Connect' if is_connect(frame) else 'classic'}), measured in {plan.measure.type}"]
