@@ -22,7 +22,8 @@ from sash.slicing.keys import encode, plain_type
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
-from sash.slicing.slice_state import Slices, SliceState
+from sash.slicing.slice_state import SliceState, view_of
+from sash.slicing.slices import Slices
 from sash.types import dtype
 from sash.windows.base import Gaps
 
@@ -101,9 +102,8 @@ class Fragments:
         """
         keys, blocks = (encode(table, self.plan.by), np.empty(0)) if block is None else keys_and_blocks(table, self.plan.by)
         state = self._state
-        state.slices = state.coalesced(self._slices(table, keys.codes))
-        view, _ = state.view(keys.count)
-        partials = state.partials(view)
+        slices = state.coalesced(self._slices(table, keys.codes))
+        view, partials = view_of(slices, keys.count), state.partials_over(slices)
         bounds = [handler(q.shape).bounds(q.shape, view, self.plan.empty) for q in self.plan.queries]
         if block is not None:
             bounds = [own_windows(b, blocks, block) for b in bounds]

@@ -6,7 +6,7 @@ which session it is in, so sessions need no edges of their own, and a late row t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -21,12 +21,14 @@ from sash.kernels.generate import generate
 from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
 from sash.slicing import order
+from sash.slicing.chunks import Chunks, InMemory
 from sash.slicing.inputs import Fields, fields, stored_fields
 from sash.slicing.keys import span_of
 from sash.slicing.partials import FieldPartials, Partials, answered, spread
 from sash.slicing.ranges import Ranges
 from sash.slicing.shapes import handler
 from sash.slicing.slicer import MOST_EDGES, Slicer
+from sash.slicing.slices import Slices, by_key
 from sash.slicing.tree import SliceTree
 from sash.slicing.view import View
 from sash.types import FAR_AHEAD, FAR_BACK, dtype
@@ -34,6 +36,12 @@ from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
+SLICES_IN_CHUNK = 1 << 14
+"""A chunk has about so many slices, of all keys together."""
+FEWEST_EDGES = 16
+"""A chunk is a run of at least so many edges."""
+MORE_KEYS = 8
+"""When there are so many times the keys that chunks were measured for, they are measured again."""
 ONE_KEY = np.zeros(1, np.int64)
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
@@ -58,49 +66,6 @@ class StoredPartials(FieldPartials):
         full, places = asked.without_empty()
         output = self._tree.answer(full)
         return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
-
-
-@dataclass(frozen=True)
-class Slices:
-    """Slices of many keys, sorted by key, then first row."""
-
-    key: Array
-    cell: Array
-    """The latest edge at or before the slice."""
-    first: Array
-    last: Array
-    count: Array
-    held: list[Array]
-    """For each aggregate how many rows of the slice it took in."""
-    states: list[list[Array]]
-
-    def __len__(self) -> int:
-        return len(self.key)
-
-    def columns(self) -> list[Array]:
-        """All arrays, in a fixed order."""
-        return [self.key, self.cell, self.first, self.last, self.count, *self.held, *(a for group in self.states for a in group)]
-
-    def rebuilt(self, columns: list[Array]) -> Slices:
-        """The same shape over other arrays."""
-        key, cell, first, last, count, *rest = columns
-        held, rest, groups = rest[: len(self.held)], rest[len(self.held) :], []
-        for group in self.states:
-            groups.append(rest[: len(group)])
-            rest = rest[len(group) :]
-        return Slices(key, cell, first, last, count, held, groups)
-
-    def take(self, places: Array) -> Slices:
-        """Some of them."""
-        return self.rebuilt([c[places] for c in self.columns()])
-
-    def with_cells(self, cell: Array) -> Slices:
-        """The same with other cells."""
-        return replace(self, cell=cell)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(c.nbytes for c in self.columns())
 
 
 class Kernels:
@@ -159,8 +124,10 @@ class SliceState:
         self.commute = all(f.commutative for f in self.forms)
         self._settle()
         none = np.empty(0, np.int64)
-        states = [k.empty(0) for k in self.kernels]
-        self.slices = Slices(none, none, none, none, none, [none for _ in self.forms], states)
+        self._none = Slices(none, none, none, none, none, [none for _ in self.forms], [k.empty(0) for k in self.kernels])
+        self.chunks = self._measured(1)
+        self._seen: Slices | None = None
+        """The slices that the last view was over."""
         self.merges = 0
         self.splits = 0
 
@@ -173,6 +140,49 @@ class SliceState:
         """Whether slices came, went or merged since the trees were made."""
         self.gap = min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
         """The shortest session gap; slices are cut where rows are further apart."""
+
+    # The slice store: chunks.
+
+    def _measured(self, keys: int) -> Chunks:
+        """A store with chunks of a length that suits so many keys; edges that are not all periodic share one chunk."""
+        self._measured_for = max(1, keys)
+        slicer = self.slicer
+        if slicer.others or self.trees is not None or not len(slicer.every):
+            return Chunks(InMemory(), None, 0, self._whole)
+        finest = int(np.argmin(slicer.every))
+        edges = max(FEWEST_EDGES, SLICES_IN_CHUNK // self._measured_for)
+        every = int(slicer.every[finest])
+        steps = max(1, int(edges / slicer.density / every))  # a chunk ends at an edge, so that it cuts no slice
+        return Chunks(InMemory(), steps * every, int(slicer.offset[finest]), self._whole)
+
+    def _stored_again(self, slices: Slices, keys: int) -> None:
+        """All slices into chunks that are measured now."""
+        self.chunks = self._measured(keys)
+        for number, part in self.chunks.split(slices) if len(slices) else []:
+            self.chunks.put(number, part)
+
+    @property
+    def slices(self) -> Slices:
+        """All slices, in order."""
+        parts = self.chunks.all()
+        return by_key(parts) if parts else self._none
+
+    def _whole(self, slices: Slices) -> Slices:
+        """Each key's slices as one."""
+        at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
+        return self._grouped(slices, np.append(at, len(slices)).astype(np.int64))
+
+    def _grouped(self, slices: Slices, offsets: Array) -> Slices:
+        """Runs of neighbouring slices as one each."""
+        groups, at = len(offsets) - 1, offsets[:-1]
+        states = []
+        for kernels, parts in zip(self.kernels, slices.states, strict=True):
+            together = kernels.empty(groups)
+            kernels.join(*parts, offsets, 0, groups, *together)
+            states.append(together)
+        last = np.maximum.reduceat(slices.last, at)
+        held = [np.add.reduceat(h, at) for h in slices.held]
+        return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)
 
     # The slicer: rows to slices.
 
@@ -240,36 +250,43 @@ class SliceState:
 
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
-        old = self.slices
-        if len(old) and self._updated(old, new):
-            return
+        for number, part in self.chunks.split(new):
+            old = self.chunks.get(number)
+            merged = self._merged(self._none if old is None else old, part)
+            if merged is not old or self.chunks.length is not None:
+                self.chunks.put(number, merged)
+
+    def _merged(self, old: Slices, new: Slices) -> Slices:
+        """A chunk's slices with new ones."""
+        updated = self._updated(old, new) if len(old) else None
+        if updated is not None:
+            return updated
         self._grown = True
         if not len(old):
-            self.slices = self.coalesced(new)
-            return
+            return self.coalesced(new)
         # Of a single key, what comes before the new slices stays as it is.
         settled = 0
         if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
             settled = max(0, int(np.searchsorted(old.first, new.first.min())) - 1)
         columns = [np.concatenate([a[settled:], b]) for a, b in zip(old.columns(), new.columns(), strict=True)]
-        joined = self.coalesced(old.rebuilt(columns), len(old) - settled)
+        merged = self.coalesced(old.rebuilt(columns), len(old) - settled)
         if settled:
-            joined = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), joined.columns(), strict=True)])
-        self.slices = joined
+            merged = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), merged.columns(), strict=True)])
+        return merged
 
-    def _updated(self, old: Slices, new: Slices) -> bool:
+    def _updated(self, old: Slices, new: Slices) -> Slices | None:
         """Add to slices that are there, and put newer ones behind them: the rule for small batches of a single key."""
         if not old.key[0] == old.key[-1] == new.key[0] == new.key[-1]:
-            return False
+            return None
         fresh = int(np.searchsorted(new.cell, old.cell[-1], side="right"))
         cell, places = new.cell[:fresh], np.searchsorted(old.cell, new.cell[:fresh])
         if not np.array_equal(old.cell[places], cell) or not self._ordered(old, new, places):
-            return False
+            return None
         first, last = np.minimum(old.first[places], new.first[:fresh]), np.maximum(old.last[places], new.last[:fresh])
         if self.gap < FAR_AHEAD:
             alone = np.append(old.cell[1:], FAR_AHEAD)[places] != cell
             if not alone.all() or np.any(last - first > self.gap):
-                return False
+                return None
         old.first[places], old.last[places] = first, last
         old.count[places] += new.count[:fresh]
         for mine, theirs in zip(old.held, new.held, strict=True):
@@ -278,11 +295,11 @@ class SliceState:
             kernels.add_at(*mine_states, places, *new_states, fresh)
         if fresh < len(new):
             self._grown = True
-            self.slices = old.rebuilt([np.concatenate([a, b[fresh:]]) for a, b in zip(old.columns(), new.columns(), strict=True)])
-        elif self.trees is not None and not self._grown:
+            return old.rebuilt([np.concatenate([a, b[fresh:]]) for a, b in zip(old.columns(), new.columns(), strict=True)])
+        if self.trees is not None and not self._grown:
             for tree, states in zip(self.trees, old.states, strict=True):
                 tree.update(states, places)
-        return True
+        return old
 
     def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
         return self.commute or bool(np.all(old.last[places] <= new.first[: len(places)]))
@@ -301,21 +318,13 @@ class SliceState:
         if old:
             was_old = np.concatenate([[0], np.cumsum(places < old)])
             self.merges += int(np.maximum(was_old[offsets[1:]] - was_old[offsets[:-1]] - 1, 0).sum())
-        at = offsets[:-1]
-        states = []
-        for kernels, parts in zip(self.kernels, slices.states, strict=True):
-            joined = kernels.empty(groups)
-            kernels.join(*parts, offsets, 0, groups, *joined)
-            states.append(joined)
-        last = np.maximum.reduceat(slices.last, at)
-        held = [np.add.reduceat(h, at) for h in slices.held]
-        return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)
+        return self._grouped(slices, offsets)
 
     # What the window manager sees.
 
     def ending(self, after: int, until: int, keys: int) -> list[int]:
         """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
-        if not len(self.slices):
+        if not self.chunks.numbers:
             return []
         queries = self.slicer.queries
         found = self.slicer.ending(after, until)
@@ -327,21 +336,29 @@ class SliceState:
         ends = np.flatnonzero(np.append((s.first[1:] - s.last[:-1] > gap) | (s.key[1:] != s.key[:-1]), True))
         return s.last[ends], np.diff(ends, prepend=-1)
 
-    def view(self, keys: int, queries: list[int] | None = None) -> tuple[View, Array | None]:
-        """The slices in order."""
-        s = self.slices
-        offsets = np.searchsorted(s.key, np.arange(keys + 1)).astype(np.int64)
-        return View(offsets, s.first, s.first, s.last, np.concatenate([[0], np.cumsum(s.count)])), None
+    def view(self, keys: int, queries: list[int] | None = None, after: int = FAR_BACK, until: int = FAR_AHEAD) -> tuple[View, Array | None]:
+        """The slices in order; for windows of some queries that end after ``after`` and not after ``until``, no more than they need."""
+        covered = None
+        if self.chunks.length is not None and queries is not None and len(self.chunks.numbers) > FEW_CHUNKS:
+            stretch = (self.chunks.begin, self.chunks.end)
+            points = self.slicer.points(queries, (after, until), stretch, len(self.chunks.numbers))
+            covered = None if points is None else self.chunks.cover(points)
+        self._seen = self.slices if covered is None else by_key(covered)
+        return view_of(self._seen, keys), None
 
     def partials(self, view: View) -> list[Partials]:
-        """Each aggregate over them."""
-        s = self.slices
+        """Each aggregate over the slices of the last view."""
+        seen = self.slices if self._seen is None else self._seen
         if self.trees is not None and self._grown:
-            for tree, states in zip(self.trees, s.states, strict=True):
+            for tree, states in zip(self.trees, seen.states, strict=True):
                 tree.rebuild(states)
             self._grown = False
+        return self.partials_over(seen)
+
+    def partials_over(self, slices: Slices) -> list[Partials]:
+        """Each aggregate over some slices."""
         trees: list[SliceTree | None] = list(self.trees) if self.trees is not None else [None] * len(self.forms)
-        return [StoredPartials(*parts) for parts in zip(self.plan.columns, self.forms, s.states, s.held, trees, strict=True)]
+        return [StoredPartials(*parts) for parts in zip(self.plan.columns, self.forms, slices.states, slices.held, trees, strict=True)]
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         """Rows whose windows are all closed."""
@@ -349,10 +366,16 @@ class SliceState:
 
     def evict(self, horizon: int, keys: int, idle: Array) -> None:
         """Drop what no window needs that ends after ``horizon``, and the keys that are idle."""
-        s = self.slices
-        if not len(s):
+        if not self.chunks.numbers:
             return
-        needed = s.first >= self.slicer.oldest_open(horizon)
+        oldest = self.slicer.oldest_open(horizon)
+        if self.chunks.length is not None:
+            self._drop_before(oldest)
+            if keys > MORE_KEYS * self._measured_for:
+                self._stored_again(self.slices, keys)
+            return
+        s = self.slices
+        needed = s.first >= oldest
         if not (len(idle) and forever_asked(self.plan)) and needed.all():
             return
         self._grown = True
@@ -372,27 +395,42 @@ class SliceState:
                 s = self.coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
                 gone = np.isin(s.key, idle) if len(idle) else None
             # An idle key's whole goes; what its open windows need stays.
-            self.slices = s if gone is None else s.take(np.flatnonzero(~gone | (s.cell != SETTLED)))
+            self.chunks.put(0, s if gone is None else s.take(np.flatnonzero(~gone | (s.cell != SETTLED))))
             return
         if not needed.all():
-            self.slices = s.take(np.flatnonzero(needed))
+            self.chunks.put(0, s.take(np.flatnonzero(needed)))
+
+    def _drop_before(self, oldest: int) -> None:
+        """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
+        border = self.chunks.number(oldest)
+        for number in [n for n in self.chunks.numbers if n <= border]:
+            chunk = self.chunks.get(number)
+            assert chunk is not None
+            needed = chunk.first >= oldest
+            if not needed.all():
+                self._grown = True
+                self.chunks.put(number, chunk.take(np.flatnonzero(needed)))
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""
+        slices = self.slices
         self.plan = plan
         self._settle()
-        if len(self.slices):
-            settled = self.slices.cell == SETTLED
-            cells = np.where(settled, SETTLED, self.slicer.cells(self.slices.first))
-            self.slices = self.coalesced(self.slices.with_cells(cells), len(self.slices))
+        if len(slices):
+            cells = np.where(slices.cell == SETTLED, SETTLED, self.slicer.cells(slices.first))
+            slices = self.coalesced(slices.with_cells(cells), len(slices))
+        self._stored_again(slices, self._measured_for)
 
     def live_keys(self) -> Array:
         """The keys that have something here."""
-        return self.slices.key
+        return np.unique(np.concatenate([np.unique(chunk.key) for chunk in self.chunks.all()] or [self._none.key]))
 
     def renumber(self, went: Array, kept: Array) -> None:
         """Keys have new numbers, in the same order."""
-        self.slices = replace(self.slices, key=went[self.slices.key])
+        for number in list(self.chunks.numbers):
+            chunk = self.chunks.get(number)
+            assert chunk is not None
+            self.chunks.put(number, replace(chunk, key=went[chunk.key]))
 
     def save(self) -> tuple[dict[str, Any], pa.Table]:
         """The state as data."""
@@ -403,11 +441,21 @@ class SliceState:
     def load(self, facts: dict[str, Any], table: pa.Table) -> None:
         """Take over what was saved."""
         columns = [c.to_numpy().copy() for c in table.columns]
-        self.slices = self.slices.rebuilt(columns)
+        slices = self._none.rebuilt(columns)
+        self._stored_again(slices, int(slices.key.max(initial=0)) + 1)
         self._grown = True
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
     def stats(self) -> dict[str, int]:
         trees = sum(t.nbytes for t in self.trees or [])
-        return {"slices": len(self.slices), "kept_rows": 0, "bytes": self.slices.nbytes + trees}
+        return {"slices": sum(len(chunk) for chunk in self.chunks.all()), "kept_rows": 0, "bytes": self.chunks.nbytes + trees}
+
+
+FEW_CHUNKS = 2
+
+
+def view_of(slices: Slices, keys: int) -> View:
+    """Slices as window bounds see them."""
+    offsets = np.searchsorted(slices.key, np.arange(keys + 1)).astype(np.int64)
+    return View(offsets, slices.first, slices.first, slices.last, np.concatenate([[0], np.cumsum(slices.count)]))

@@ -48,6 +48,26 @@ class Slicer:
         self._step: Array = both[1]
 
     @property
+    def density(self) -> float:
+        """How many edges of periodic queries a tick has on average."""
+        return float((1.0 / self._step).sum())
+
+    def points(self, which: list[int], ended: tuple[int, int], stretch: tuple[int, int], most: int) -> Array | None:
+        """Where windows of some queries, all periodic, start and end: those that end after the one tick and not after the other, and hold
+        a part of a stretch of time; None if there are more than ``most``."""
+        place = np.searchsorted(self.places, np.array(which, np.int64))
+        size, every, phase = self.size[place], self.every[place], self.offset[place]
+        first = (max(ended[0], stretch[0]) - phase - size) // every + 1
+        last = np.minimum((ended[1] - phase - size) // every, (stretch[1] - phase) // every)
+        counts = np.maximum(0, last - first + 1)
+        total = int(counts.sum())
+        if total > most:
+            return None
+        number = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+        start = np.repeat(phase, counts) + number * np.repeat(every, counts)
+        return np.concatenate([start, start + np.repeat(size, counts)])
+
+    @property
     def has_edges(self) -> bool:
         return bool(len(self._step)) or bool(self.listed)
 

@@ -114,7 +114,7 @@ class WindowManager:
             state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
         candidates = self._candidates(state, step, keys)
         if candidates:
-            view, ids = state.view(keys, candidates)
+            view, ids = state.view(keys, candidates) if isinstance(state, RowState) else state.view(keys, *self._span(candidates, step))
         if view is not None and isinstance(state, SliceState) and len(candidates) > 1 and self._together(step, view, candidates):
             periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
             together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
@@ -128,6 +128,13 @@ class WindowManager:
             report.queries[:] = k
             found.append(report)
         return view, [report for report in found if len(report.bounds)]
+
+    def _span(self, candidates: list[int], step: Step) -> tuple[list[int] | None, int, int]:
+        """Which queries' windows are looked at, and from when to when they end; None where that may be any."""
+        changes_only = self.emit == "update" and step.dirty >= step.previous
+        if step.closing or len(step.idle) or not (self.emit == "final" or changes_only):
+            return None, FAR_BACK, FAR_AHEAD
+        return candidates, step.previous if changes_only else step.closed_before, step.reported
 
     def _together(self, step: Step, view: View, candidates: list[int]) -> bool:
         """Whether the windows of many queries over few keys are better found in one go."""

@@ -1,0 +1,71 @@
+"""Slices as arrays: many keys, each with its run of slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Slices of many keys, sorted by key, then first row."""
+
+    key: Array
+    cell: Array
+    """The latest edge at or before the slice."""
+    first: Array
+    last: Array
+    count: Array
+    held: list[Array]
+    """For each aggregate how many rows of the slice it took in."""
+    states: list[list[Array]]
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def columns(self) -> list[Array]:
+        """All arrays, in a fixed order."""
+        return [self.key, self.cell, self.first, self.last, self.count, *self.held, *(a for group in self.states for a in group)]
+
+    def rebuilt(self, columns: list[Array]) -> Slices:
+        """The same shape over other arrays."""
+        key, cell, first, last, count, *rest = columns
+        held, rest, groups = rest[: len(self.held)], rest[len(self.held) :], []
+        for group in self.states:
+            groups.append(rest[: len(group)])
+            rest = rest[len(group) :]
+        return Slices(key, cell, first, last, count, held, groups)
+
+    def take(self, places: Array) -> Slices:
+        """Some of them."""
+        return self.rebuilt([c[places] for c in self.columns()])
+
+    def with_cells(self, cell: Array) -> Slices:
+        """The same with other cells."""
+        return replace(self, cell=cell)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.columns())
+
+
+def joined(parts: list[Slices]) -> Slices:
+    """Slices one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return parts[0].rebuilt([np.concatenate(columns) for columns in zip(*(p.columns() for p in parts), strict=True)])
+
+
+def by_key(parts: list[Slices]) -> Slices:
+    """Slices of stretches of time that follow each other, as one sorted run."""
+    if len(parts) == 1:
+        return parts[0]
+    together = joined(parts)
+    if together.key[0] == together.key[-1] and (together.key == together.key[0]).all():
+        return together
+    return together.take(np.argsort(together.key, kind="stable"))

@@ -1,0 +1,154 @@
+"""The slice store in chunks: tiny ones, so that a few rows have many, against a table and against an operator with one chunk."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sash
+from sash import functions as S
+from sash import windows as W
+from sash.slicing import slice_state
+from sash.slicing.chunks import FAN, Chunks, InMemory
+from tests.spark_cases import assert_same
+from tests.test_operator_machine import OperatorMachine
+
+AGGS = [S.sum("v"), S.count(), S.max("v"), S.var_pop("v")]
+specs = st.dictionaries(
+    st.sampled_from("abc"), st.builds(lambda s, e, o: W.sliding(s, e, offset=o), st.integers(1, 300), st.integers(1, 9), st.integers(0, 9)),
+    min_size=1, max_size=3,
+)  # fmt: skip
+steps = st.lists(
+    st.tuples(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 30), st.integers(-5, 5)), max_size=12), st.integers(0, 60)), max_size=14
+)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 1)
+    monkeypatch.setattr(slice_state, "FEWEST_EDGES", 2)
+    monkeypatch.setattr(slice_state, "FEW_CHUNKS", 0)
+
+
+def batch(rows, now):
+    return pa.table({"k": pa.array([r[0] for r in rows], pa.int64()), "t": pa.array([now + r[1] for r in rows], pa.int64()),
+                     "v": pa.array([r[2] for r in rows], pa.int64())})  # fmt: skip
+
+
+def played(windows, given_steps, **options):
+    """All results, and the rows that were not late."""
+    op = sash.Operator(windows, AGGS, by="k", time="t", late="output", **options)
+    op.add(batch([], 0))
+    now, given_rows, results = 0, [], []
+    for rows, move in given_steps:
+        op.add(batch(rows, now))
+        given_rows.append(batch(rows, now))
+        now += move
+        results.append(op.advance(now))
+        if now % 3 == 0:
+            op = sash.Operator.restore(op.snapshot())
+    chunks = len(op._states[0].chunks.numbers)
+    results.append(op.close())
+    return pa.concat_tables(given_rows) if given_rows else batch([], 0), results, op.late_rows(), chunks
+
+
+@given(windows=specs, given_steps=steps, lateness=st.sampled_from([None, 5, 100]))
+def test_results_are_a_tables(windows, given_steps, lateness):
+    table, results, late, _ = played(windows, given_steps, lateness=lateness)
+    wanted = sash.aggregate(table, windows=windows, aggs=AGGS, by="k", time="t")
+    got = pa.concat_tables(results)
+    if late.num_rows == 0 and lateness == 100:
+        assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
+    keys = [(r["query"], r["k"], r["window"]["start"]) for r in got.to_pylist()]
+    assert len(keys) == len(set(keys))
+
+
+@given(windows=specs, given_steps=steps, lateness=st.sampled_from([None, 5, 40]), emit=st.sampled_from(["final", "update", "running"]))
+def test_chunks_do_not_show(windows, given_steps, lateness, emit):
+    _, in_chunks, late, _ = played(windows, given_steps, lateness=lateness, emit=emit)
+    slice_state.SLICES_IN_CHUNK = 1 << 30
+    try:
+        _, in_one, late_too, _ = played(windows, given_steps, lateness=lateness, emit=emit)
+    finally:
+        slice_state.SLICES_IN_CHUNK = 1
+    assert late.num_rows == late_too.num_rows
+    for a, b in zip(in_chunks, in_one, strict=True):
+        assert_same(a, b, [n for n in ("query", "k", "window", "revision", "retracted") if n in a.column_names])
+
+
+def test_long_windows_read_few_slices(monkeypatch):
+    """A window of 4,000 slices over 50 keys is answered from nodes; what a step looks at does not grow with the window."""
+    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 800)
+    op = sash.Operator({"w": W.sliding(4000, 1)}, [S.max("v"), S.sum("v")], by="k", time="t")
+    looked = []
+    everything = slice_state.SliceState.view
+
+    def view(self, *arguments):
+        result = everything(self, *arguments)
+        looked.append(len(self._seen))
+        return result
+
+    monkeypatch.setattr(slice_state.SliceState, "view", view)
+    rng = np.random.default_rng(1)
+    parts = []
+    for start in range(0, 9000, 50):
+        n = 50 * 50
+        rows = pa.table({"k": np.tile(np.arange(50), 50), "t": np.repeat(np.arange(start, start + 50), 50), "v": rng.integers(-99, 99, n)})
+        parts.append(rows)
+        op.add(rows)
+        last = op.advance(start + 50)
+    assert op.stats.slices >= 3999 * 50
+    assert looked[-1] < 50 * 4000 // 8
+    wanted = sash.aggregate(pa.concat_tables(parts), windows={"w": W.sliding(4000, 1)}, aggs=[S.max("v"), S.sum("v")], by="k", time="t")
+    ends = pa.compute.struct_field(wanted["window"], "end").to_numpy()
+    assert_same(last, wanted.filter(pa.array((ends > 8950) & (ends <= 9000))), ["query", "k", "window"])
+
+
+def test_a_batch_touches_its_chunks_only(monkeypatch):
+    """What is put is what rows fell into, and the nodes above."""
+    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 64)
+    op = sash.Operator({"w": W.sliding(640, 1)}, [S.max("v")], by="k", time="t")
+    put = []
+    original = InMemory.put
+
+    def watched(self, name, chunk):
+        put.append(name)
+        original(self, name, chunk)
+
+    for start in range(0, 1280, 16):
+        if start == 1264:
+            monkeypatch.setattr(InMemory, "put", watched)
+        op.add(pa.table({"k": np.tile(np.arange(4), 16), "t": np.repeat(np.arange(start, start + 16), 4), "v": np.arange(64)}))
+        op.advance(start + 16)
+    assert len({name for name in put if name[0] == 0}) <= 3
+    assert len(put) <= 3 + 2 * FAN
+
+
+def test_every_cover_is_right():
+    """No piece reaches across a point, and together they are all."""
+
+    def whole(slices):
+        return slices.take(np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1])))
+
+    for points in ([5], [100, 9000], [0, 64, 8 * 64 * 3], [12345]):
+        chunks = Chunks(InMemory(), 16, 0, whole)
+        ticks = np.arange(0, 16 * 900)
+        one = np.zeros(len(ticks), np.int64)
+        for number, part in chunks.split(slice_state.Slices(one, ticks, ticks, ticks, one + 1, [], [])):
+            if number % 7:
+                chunks.put(number, part)
+        cover = chunks.cover(np.array(points))
+        assert cover is not None
+        firsts = np.concatenate([c.first for c in cover])
+        assert np.all(np.diff(firsts) > 0)
+        assert len(firsts) < 200
+        for p in points:
+            number = p // 16
+            if number % 7:
+                assert {16 * number + i for i in range(16)} <= set(firsts.tolist())
+
+
+TestMachineWithTinyChunks = OperatorMachine.TestCase
