@@ -13,10 +13,12 @@ from sash import functions as S
 from sash import windows as W
 from sash.slicing import slice_state
 from sash.slicing.chunks import FAN, Chunks, InMemory
+from tests.own_aggregates import affine
 from tests.spark_cases import assert_same
 from tests.test_operator_machine import OperatorMachine
 
 AGGS = [S.sum("v"), S.count(), S.max("v"), S.var_pop("v")]
+IN_ORDER = [affine("v"), S.first("v"), S.max_by("n", "v"), S.count()]
 specs = st.dictionaries(
     st.sampled_from("abc"), st.builds(lambda s, e, o: W.sliding(s, e, offset=o), st.integers(1, 300), st.integers(1, 9), st.integers(0, 9)),
     min_size=1, max_size=3,
@@ -38,21 +40,27 @@ def batch(rows, now):
                      "v": pa.array([r[2] for r in rows], pa.int64())})  # fmt: skip
 
 
-def played(windows, given_steps, **options):
+def numbered(table, start):
+    """Rows with a number that tells them apart, and orders those of one time backwards."""
+    return table.append_column("n", pa.array(range(start + table.num_rows, start, -1), pa.int64()))
+
+
+def played(windows, given_steps, aggs=AGGS, **options):
     """All results, and the rows that were not late."""
-    op = sash.Operator(windows, AGGS, by="k", time="t", late="output", **options)
-    op.add(batch([], 0))
+    op = sash.Operator(windows, aggs, by="k", time="t", late="output", **options)
+    op.add(numbered(batch([], 0), 0))
     now, given_rows, results = 0, [], []
     for rows, move in given_steps:
-        op.add(batch(rows, now))
-        given_rows.append(batch(rows, now))
+        made = numbered(batch(rows, now), 1000 * len(given_rows))
+        op.add(made)
+        given_rows.append(made)
         now += move
         results.append(op.advance(now))
         if now % 3 == 0:
-            op = sash.Operator.restore(op.snapshot())
+            op = sash.Operator.restore(op.snapshot(), windows=None, aggs=aggs if aggs is IN_ORDER else None)
     chunks = len(op._states[0].chunks.numbers)
     results.append(op.close())
-    return pa.concat_tables(given_rows) if given_rows else batch([], 0), results, op.late_rows(), chunks
+    return pa.concat_tables(given_rows) if given_rows else numbered(batch([], 0), 0), results, op.late_rows(), chunks
 
 
 @given(windows=specs, given_steps=steps, lateness=st.sampled_from([None, 5, 100]))
@@ -77,6 +85,32 @@ def test_chunks_do_not_show(windows, given_steps, lateness, emit):
     assert late.num_rows == late_too.num_rows
     for a, b in zip(in_chunks, in_one, strict=True):
         assert_same(a, b, [n for n in ("query", "k", "window", "revision", "retracted") if n in a.column_names])
+
+
+mixed = st.one_of(specs, st.builds(lambda a, g: {**a, "s": W.session(g)}, specs, st.integers(1, 20)))
+
+
+@given(windows=mixed, given_steps=steps, order_by=st.sampled_from([None, "n"]), lateness=st.sampled_from([5, 200]))
+def test_slices_with_rows_keep_the_order(windows, given_steps, order_by, lateness):
+    table, results, late, _ = played(windows, given_steps, IN_ORDER, order_by=order_by, lateness=lateness)
+    got = pa.concat_tables(results)
+    if late.num_rows == 0 and lateness == 200:
+        wanted = sash.aggregate(table, windows=windows, aggs=IN_ORDER, by="k", time="t", order_by=order_by)
+        assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
+
+
+def test_rows_in_order_are_joined_and_late_ones_compute_their_slice_again():
+    op = sash.Operator({"w": W.tumbling(10)}, [affine("v"), S.last("v")], time="t")
+    state = None
+    for start in range(0, 100, 5):
+        op.add(pa.table({"t": np.arange(start, start + 5), "v": np.arange(5)}))
+        op.advance(max(0, start - 40))
+        state = op._states[0]
+        assert state.recomputed == 0
+    op.add(pa.table({"t": [51], "v": [9]}))  # late, and its window is open
+    assert op.stats.kept_rows == 51  # windows that are closed need none
+    assert op.advance(60).column("last(v)").to_pylist() == [4]
+    assert state.recomputed == 1
 
 
 def test_long_windows_read_few_slices(monkeypatch):

@@ -26,6 +26,7 @@ from sash.slicing.descriptions import Asked, Options, of_request, to_request
 from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
 from sash.slicing.keys import KeyIndex, span_of
+from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import SliceState
 from sash.slicing.snapshots import pack, unpack
@@ -35,6 +36,7 @@ from sash.windows.base import Window
 
 Array = npt.NDArray[Any]
 
+STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows": RowState}
 STORES = ("auto", "lazy", "eager")
 FEWEST_KEYS = 1 << 10
 """Up to so many keys are remembered whether they live or not."""
@@ -147,18 +149,25 @@ class Operator:
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
         self._reads = list(plan.reads)
-        for keeps in (False, True):
-            queries = tuple(q for q in plan.queries if self.decision(q.window).yes == keeps)
+        for kind in STATES:
+            queries = tuple(q for q in plan.queries if self._kind(q.window) == kind)
             if queries:
-                self._states.append(self._state(keeps, plan.with_queries(queries)))
+                self._states.append(self._state(kind, plan.with_queries(queries)))
         self._intake = Intake(plan)
 
     @property
     def _keeps_rows(self) -> bool:
         return any(state.keeps_rows for state in self._states)
 
-    def _state(self, keeps: bool, plan: Plan, since: int = FAR_BACK) -> State:
-        return RowState(plan, since) if keeps else SliceState(plan, since, self._asked.options.store)
+    def _kind(self, window: Window) -> str:
+        """What is kept for a window: slices, slices with their rows, or rows that are cut into slices when a window is due."""
+        if not self.decision(window).yes:
+            return "slices"
+        sliced = (window.context == "context free" and not window.never_ends) or window.is_session
+        return KIND if sliced and all(form is not None for form in self._forms or []) else "rows"
+
+    def _state(self, kind: str, plan: Plan, since: int = FAR_BACK) -> State:
+        return RowState(plan, since) if kind == "rows" else STATES[kind](plan, since, self._asked.options.store)
 
     def _ahead_of(self, plan: Plan, limit: Duration) -> int:
         if plan.measure.nanos_per_tick is None:
@@ -362,14 +371,14 @@ class Operator:
         assert self._intake is not None
         self._intake.with_queries(plan)
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
-        keeps = self.decision(window).yes
-        home = next((s for s in self._states if isinstance(s, SliceState) and s.since == FAR_BACK), None)
+        kind = self._kind(window)
+        home = next((s for s in self._states if type(s) is STATES[kind] and s.since == FAR_BACK), None)
         if window.context == "context free" and hasattr(query.shape, "edges"):
             self._since[name] = since
-        if not keeps and home is not None and name in self._since:
+        if kind != "rows" and home is not None and name in self._since:
             home.with_queries(home.plan.with_queries((*home.plan.queries, query)))
         else:
-            self._states.append(self._state(keeps, plan.with_queries((query,)), since))
+            self._states.append(self._state(kind, plan.with_queries((query,)), since))
 
     def remove_query(self, name: str) -> None:
         """A query less; what only it needed is dropped."""
@@ -441,7 +450,8 @@ class Operator:
         by_name = {q.name: q for q in self._plan.queries}
         self._states = []
         for k, facts in enumerate(header["states"]):
-            state = self._state(facts["keeps_rows"], self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
+            kind = facts.get("kind") or ("rows" if facts["keeps_rows"] else "slices")
+            state = self._state(kind, self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
             state.load(facts, sections[f"state{k}"])
             self._states.append(state)
 

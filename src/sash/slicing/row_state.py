@@ -18,6 +18,7 @@ from sash.slicing.batch import cut, gather, what_windows_read
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
 from sash.slicing.view import SortedRows, View
+from sash.slicing.waiting import Waiting
 from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Periodic, Ranks, RowsBefore
 
@@ -39,8 +40,7 @@ class RowState:
         self.ticks = np.empty(0, np.int64)
         self.codes = np.empty(0, np.int64)
         self.ids = np.empty(0, np.int64)
-        self.waiting: list[tuple[pa.Table, Array, Array, Array]] = []
-        """Rows whose place is not asked for yet, batch by batch, each in the order of time."""
+        self.waiting = Waiting()
         self.bases = np.empty(0, np.int64)
         """For each key how many of its rows are gone, because row windows count from the first."""
         self.gone_until = np.empty(0, np.int64)
@@ -58,27 +58,14 @@ class RowState:
             table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
         if not len(ticks):
             return
-        if np.any(ticks[1:] < ticks[:-1]):
-            places = np.argsort(ticks, kind="stable")
-            table, ticks, codes, ids = table.take(pa.array(places)), ticks[places], codes[places], ids[places]
-        self.waiting.append((table, ticks, codes, ids))
+        self.waiting.add(table, ticks, codes, ids)
 
     def settle(self, horizon: int) -> None:
         """Put the waiting rows before ``horizon`` into their place among all: nothing that comes later goes before them."""
-        ready: list[tuple[pa.Table, Array, Array, Array]] = []
-        rest: list[tuple[pa.Table, Array, Array, Array]] = []
-        for run in self.waiting:
-            table, ticks, codes, ids = run
-            at = len(ticks) if ticks[-1] < horizon else int(np.searchsorted(ticks, horizon))
-            if at:
-                ready.append((table.slice(0, at), ticks[:at], codes[:at], ids[:at]))
-            if at < len(ticks):
-                rest.append((table.slice(at), ticks[at:], codes[at:], ids[at:]) if at else run)
-        self.waiting = rest
-        if ready:
+        ready = self.waiting.before(horizon)
+        if ready is not None:
             # Ties in time go by arrival, so runs are joined in the order in which they came.
-            tables = pa.concat_tables([run[0] for run in ready])
-            self._place(tables, *(np.concatenate([run[k] for run in ready]) for k in (1, 2, 3)))
+            self._place(*ready)
 
     def _place(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
         """Add rows, each to its place in the order."""
@@ -196,7 +183,7 @@ class RowState:
         """How many of a key's rows lie after one time and before another."""
         first, last = np.searchsorted(self.codes, [code, code + 1])
         low, high = np.searchsorted(self.ticks[first:last], [after + 1, before])
-        waiting = sum(int(((c == code) & (t > after) & (t < before)).sum()) for _, t, c, _ in self.waiting)
+        waiting = sum(int(((c == code) & (t > after) & (t < before)).sum()) for _, t, c, _ in self.waiting.runs)
         return int(high - low) + waiting
 
     def evict(self, horizon: int, keys: int, idle: Array) -> None:
@@ -261,20 +248,20 @@ class RowState:
         self.plan = plan
         names = list(plan.reads)
         self.table = self.table.select(names)
-        self.waiting = [(table.select(names), *rest) for table, *rest in self.waiting]
+        self.waiting.select(names)
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
 
     def live_keys(self) -> Array:
         """The keys that have something here; row windows count on, so theirs stay until they are idle."""
         counted = [self.closed[q.name] for q in self.plan.queries if isinstance(q.shape, Ranks)]
         begun = np.flatnonzero(np.any([self.bases != 0, *(c != 0 for c in counted)], axis=0)) if counted else np.empty(0, np.int64)
-        return np.concatenate([self.codes, begun, *(codes for _, _, codes, _ in self.waiting)])
+        return np.concatenate([self.codes, begun, *(codes for _, _, codes, _ in self.waiting.runs)])
 
     def renumber(self, went: Array, kept: Array) -> None:
         """Keys have new numbers, in the same order."""
         self._grown(len(went))
         self.codes = went[self.codes]
-        self.waiting = [(table, ticks, went[codes], ids) for table, ticks, codes, ids in self.waiting]
+        self.waiting.renumber(went)
         self.bases, self.gone_until = self.bases[kept], self.gone_until[kept]
         self.closed = {name: marks[kept] for name, marks in self.closed.items()}
 
@@ -303,6 +290,6 @@ class RowState:
 
     @property
     def stats(self) -> dict[str, int]:
-        kept = len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting)
-        held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting)
+        kept = len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting.runs)
+        held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting.runs)
         return {"slices": 0, "kept_rows": kept, "bytes": held + 24 * kept}

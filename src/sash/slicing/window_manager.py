@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sash.plan.logical import RETRACTED, REVISION, Plan, Query
 from sash.slicing.keys import KeyIndex
+from sash.slicing.ordered_slices import OrderedSliceState
 from sash.slicing.ranges import look_at
 from sash.slicing.results import output_schema, rank_column, window_column
 from sash.slicing.row_state import RowState
@@ -109,7 +110,7 @@ class WindowManager:
         view: View | None = None
         ids: Array | None = None
         found = []
-        if isinstance(state, RowState):
+        if isinstance(state, RowState | OrderedSliceState):
             # A row at the horizon itself may end a window there.
             state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
         candidates = self._candidates(state, step, keys)

@@ -1,0 +1,209 @@
+"""Slices that keep their rows: for edges known in advance and sessions, with aggregates of flat fields that do not commute.
+
+Rows wait until the horizon passes them, and are then joined to their slices in order. A row that comes later than that, and still belongs
+to an open window, has its slice computed again from its rows (figure 4: the one case of context free windows in which rows are kept).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.columns import arrow_column
+from sash.plan.logical import Plan
+from sash.slicing.keys import span_of
+from sash.slicing.slice_state import SliceState
+from sash.slicing.slices import Slices, joined
+from sash.slicing.waiting import Waiting
+from sash.types import FAR_AHEAD, FAR_BACK
+
+Array = npt.NDArray[Any]
+Run = tuple[pa.Table, Array, Array]
+"""Rows as they came, their ticks, and their keys' numbers."""
+
+MOST_RUNS = 32
+CODE = "@code"
+
+
+class OrderedSliceState(SliceState):
+    """The slice store and slice manager where order matters."""
+
+    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto") -> None:
+        super().__init__(plan, since, store)
+        self.rows: dict[int, list[Run]] = {}
+        """The rows of each chunk, in the order of their arrival."""
+        self.waiting = Waiting()
+        self.recomputed = 0
+
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
+        table = table.select(list(self.plan.reads))
+        if self.since > span[0]:
+            seen = ticks >= self.since
+            table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
+        if len(ticks):
+            self.waiting.add(table, np.ascontiguousarray(ticks), codes, codes)
+
+    def settle(self, horizon: int) -> None:
+        """Put the waiting rows before ``horizon`` into slices."""
+        ready = self.waiting.before(horizon)
+        if ready is not None:
+            self._take_in(*_in_time(ready[:3]))
+
+    def _take_in(self, table: pa.Table, ticks: Array, codes: Array) -> None:
+        new = self.sliced(table, ticks, codes, span_of(ticks))
+        self._keep(table, ticks, codes)
+        for number, part in self.chunks.split(new):
+            old = self.chunks.get(number)
+            self.chunks.put(number, self.coalesced(part) if old is None else self._inserted(number, old, part))
+
+    def _keep(self, table: pa.Table, ticks: Array, codes: Array) -> None:
+        """Store rows with the chunks that they fall into."""
+        length = self.chunks.length
+        numbers = np.zeros(len(ticks), np.int64) if length is None else (ticks - self.chunks.origin) // length
+        for number in np.unique(numbers).tolist():
+            part = np.flatnonzero(numbers == number)
+            run = (table, ticks, codes) if len(part) == len(ticks) else (table.take(pa.array(part)), ticks[part], codes[part])
+            runs = self.rows.setdefault(number, [])
+            runs.append(run)
+            if len(runs) > MOST_RUNS:
+                self.rows[number] = [_in_time(_together(runs))]
+
+    def _inserted(self, number: int, old: Slices, new: Slices) -> Slices:
+        """A chunk's slices with new ones, of which some may have rows that go between older ones."""
+        pair, last = _pairs(old, new)
+        of_old, of_new = pair[: len(old)], pair[len(old) :]
+        ties = bool(self.plan.order_by)  # rows of one time are then in an order of their own
+        late = new.first <= last[of_new] if ties else new.first < last[of_new]
+        if not late.any():
+            return self._merged(old, new)
+        self._grown = True
+        dirty = np.unique(of_new[late])
+        self.recomputed += len(dirty)
+        again = self._from_rows(number, new.take(np.flatnonzero(np.isin(of_new, dirty))))
+        kept = [old.take(np.flatnonzero(~np.isin(of_old, dirty))), new.take(np.flatnonzero(~np.isin(of_new, dirty)))]
+        return self.coalesced(joined([*kept, again]))
+
+    def _from_rows(self, number: int, asked: Slices) -> Slices:
+        """The slices of these keys and cells, from their rows."""
+        table, ticks, codes = _together(self.rows[number])
+        keys, cells = np.unique(asked.key), np.unique(asked.cell)
+        of_rows = self.slicer.cells(ticks)
+        key_place, cell_place = (np.minimum(np.searchsorted(a, b), len(a) - 1) for a, b in ((keys, codes), (cells, of_rows)))
+        wanted = np.zeros((len(keys), len(cells)), bool)
+        wanted[np.searchsorted(keys, asked.key), np.searchsorted(cells, asked.cell)] = True
+        some = wanted[key_place, cell_place] & (keys[key_place] == codes) & (cells[cell_place] == of_rows)
+        at = np.flatnonzero(some)
+        return self.sliced(table.take(pa.array(at)), ticks[at], codes[at], span_of(ticks[at]))
+
+    def evict(self, horizon: int, keys: int, idle: Array) -> None:
+        before = self.chunks.get(0)
+        super().evict(horizon, keys, idle)
+        if self.chunks.length is not None:
+            oldest = self.slicer.oldest_open(horizon)
+            border = self.chunks.number(oldest)
+            for number in [n for n in self.rows if n <= border]:
+                runs = [_since(run, oldest) for run in self.rows[number]] if self.chunks.get(number) is not None else []
+                self.rows[number] = [run for run in runs if len(run[1])]
+                if not self.rows[number]:
+                    del self.rows[number]
+        elif self.chunks.get(0) is not before:
+            self._drop_rows(self.chunks.get(0))
+
+    def _drop_rows(self, chunk: Slices | None) -> None:
+        """Sessions go key by key, and their rows with them."""
+        if chunk is None or 0 not in self.rows:
+            self.rows = {}
+            return
+        table, ticks, codes = _together(self.rows[0])
+        first = np.full(max(int(codes.max()), int(chunk.key.max())) + 1, np.iinfo(np.int64).max)
+        np.minimum.at(first, chunk.key, chunk.first)
+        kept = ticks >= first[codes]
+        self.rows[0] = [(table.filter(pa.array(kept)), ticks[kept], codes[kept])]
+
+    def _stored_again(self, slices: Slices, keys: int) -> None:
+        super()._stored_again(slices, keys)
+        runs = [run for group in self.rows.values() for run in group]
+        self.rows = {}
+        for run in runs:
+            self._keep(*run)
+
+    def with_queries(self, plan: Plan) -> None:
+        names = list(plan.reads)
+        self.rows = {n: [(table.select(names), t, c) for table, t, c in runs] for n, runs in self.rows.items()}
+        self.waiting.select(names)
+        super().with_queries(plan)
+
+    def live_keys(self) -> Array:
+        return np.concatenate([super().live_keys(), *(codes for _, _, codes, _ in self.waiting.runs)])
+
+    def renumber(self, went: Array, kept: Array) -> None:
+        super().renumber(went, kept)
+        self.waiting.renumber(went)
+        self.rows = {n: [(table, ticks, went[codes]) for table, ticks, codes in runs] for n, runs in self.rows.items()}
+
+    def save(self) -> tuple[dict[str, Any], pa.Table]:
+        """The rows are the state: slices follow from them."""
+        self.settle(FAR_AHEAD)
+        facts, _ = super().save()
+        runs = [run for number in self.chunks.numbers for run in self.rows[number]]
+        empty = self.plan.schema.empty_table().select(list(self.plan.reads))
+        table, _, codes = _together(runs) if runs else (empty, None, np.empty(0, np.int64))
+        return {**facts, "kind": KIND}, table.append_column(CODE, pa.array(codes, pa.int64()))
+
+    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
+        table = table.combine_chunks()
+        codes = table.column(CODE).to_numpy().copy()
+        self.chunks = self._measured(int(codes.max(initial=0)) + 1)
+        if len(codes):
+            rows = table.drop([CODE])
+            ticks = self.plan.measure.column(arrow_column(rows.column(self.plan.time))).copy()
+            self._take_in(*_in_time((rows, ticks, codes)))
+        self.merges, self.splits = facts["merges"], facts["splits"]
+
+    @property
+    def stats(self) -> dict[str, int]:
+        found = super().stats
+        runs = [run for group in self.rows.values() for run in group] + [run[:3] for run in self.waiting.runs]
+        size = sum(table.nbytes + ticks.nbytes + codes.nbytes for table, ticks, codes in runs)
+        return {**found, "kept_rows": sum(len(ticks) for _, ticks, _ in runs), "bytes": found["bytes"] + size}
+
+
+KIND = "slices and rows"
+
+
+def _together(runs: list[Run]) -> Run:
+    if len(runs) == 1:
+        return runs[0]
+    tables = pa.concat_tables([table for table, _, _ in runs]).combine_chunks()
+    return tables, np.concatenate([ticks for _, ticks, _ in runs]), np.concatenate([codes for _, _, codes in runs])
+
+
+def _in_time(run: Run) -> Run:
+    """The rows by time; those of one time by arrival."""
+    table, ticks, codes = run
+    if not np.any(ticks[1:] < ticks[:-1]):
+        return run
+    places = np.argsort(ticks, kind="stable")
+    return table.take(pa.array(places)), ticks[places], codes[places]
+
+
+def _since(run: Run, oldest: int) -> Run:
+    """The rows of a run, which is in the order of time, from ``oldest`` on."""
+    table, ticks, codes = run
+    at = int(np.searchsorted(ticks, oldest))
+    return (table.slice(at), ticks[at:], codes[at:]) if at else run
+
+
+def _pairs(old: Slices, new: Slices) -> tuple[Array, Array]:
+    """A number for each slice's key and cell, and for each number the last row of the old slices."""
+    keys, cells = np.concatenate([old.key, new.key]), np.concatenate([old.cell, new.cell])
+    order = np.lexsort((cells, keys))
+    fresh = np.append(True, (keys[order][1:] != keys[order][:-1]) | (cells[order][1:] != cells[order][:-1]))
+    pair = np.empty(len(keys), np.int64)
+    pair[order] = np.cumsum(fresh) - 1
+    last = np.full(int(fresh.sum()), np.iinfo(np.int64).min)
+    np.maximum.at(last, pair[: len(old)], old.last)
+    return pair, last

@@ -1,0 +1,52 @@
+"""Rows whose place is not asked for yet: in runs, each in the order of time, until a horizon passes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Array = npt.NDArray[Any]
+Run = tuple[pa.Table, Array, Array, Array]
+"""Rows, their ticks, their keys' numbers, and their own."""
+
+
+class Waiting:
+    """Runs of rows, one for each batch, in the order of their arrival."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
+        """One more batch."""
+        if np.any(ticks[1:] < ticks[:-1]):
+            places = np.argsort(ticks, kind="stable")
+            table, ticks, codes, ids = table.take(pa.array(places)), ticks[places], codes[places], ids[places]
+        self.runs.append((table, ticks, codes, ids))
+
+    def before(self, horizon: int) -> Run | None:
+        """Take the rows before ``horizon`` out, by arrival: nothing that comes later goes before them, unless it is late."""
+        ready: list[Run] = []
+        rest: list[Run] = []
+        for run in self.runs:
+            table, ticks, codes, ids = run
+            at = len(ticks) if ticks[-1] < horizon else int(np.searchsorted(ticks, horizon))
+            if at:
+                ready.append((table.slice(0, at), ticks[:at], codes[:at], ids[:at]))
+            if at < len(ticks):
+                rest.append((table.slice(at), ticks[at:], codes[at:], ids[at:]) if at else run)
+        self.runs = rest
+        if not ready:
+            return None
+        ticks, codes, ids = (np.concatenate([run[k] for run in ready]) for k in (1, 2, 3))
+        return pa.concat_tables([run[0] for run in ready]), ticks, codes, ids
+
+    def select(self, names: list[str]) -> None:
+        """Keep some columns only."""
+        self.runs = [(table.select(names), ticks, codes, ids) for table, ticks, codes, ids in self.runs]
+
+    def renumber(self, went: Array) -> None:
+        """Keys have new numbers."""
+        self.runs = [(table, ticks, went[codes], ids) for table, ticks, codes, ids in self.runs]
