@@ -39,6 +39,9 @@ class Slicer:
         self._from, self._to = FAR_AHEAD, FAR_BACK
         self._closed, self._lookup = self._edges, self._edges
         self._shift = self._many = 0
+        self._looked_until: int | None = None
+        self._next_ends = self._edges
+        """Each periodic query's next window end, as of the last look."""
         # Starts, and ends where they are not starts as well.
         apart = self.size % self.every != 0
         families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
@@ -159,6 +162,20 @@ class Slicer:
 
     def ending(self, after: int, until: int) -> list[int]:
         """Which queries may have a window that ends after ``after`` and not after ``until``."""
-        phase = self.offset + self.size
-        some = (until - phase) // self.every > (after - phase) // self.every
-        return sorted([*self.places[some].tolist(), *self.others])
+        if after != self._looked_until:
+            self._next_ends = self._end_after(after)
+        some = np.flatnonzero(self._next_ends <= until)
+        self._looked_until = until
+        if not len(some):
+            return list(self.others)
+        ends = self._next_ends.copy()
+        ends[some] = self._end_after(until, some)
+        self._next_ends = ends
+        found: list[int] = self.places[some].tolist()
+        return sorted([*found, *self.others]) if self.others else found
+
+    def _end_after(self, tick: int, some: Array | slice = slice(None)) -> Array:
+        """Each periodic query's first window end after a tick."""
+        phase, every = (self.offset + self.size)[some], self.every[some]
+        ends: Array = phase + ((tick - phase) // every + 1) * every
+        return ends

@@ -116,7 +116,7 @@ class WindowManager:
         candidates = self._candidates(state, step, keys)
         if candidates:
             view, ids = state.view(keys, candidates) if isinstance(state, RowState) else state.view(keys, *self._span(candidates, step))
-        if view is not None and isinstance(state, SliceState) and len(candidates) > 1 and self._together(step, view, candidates):
+        if view is not None and isinstance(state, SliceState) and self._together(step, view, candidates):
             periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
             together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
             if together is not None:
