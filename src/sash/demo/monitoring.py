@@ -79,10 +79,10 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
         events(spark, rows).write.parquet(path)
     frame = spark.read.parquet(path)
     request: dict[str, Any] = {"aggs": AGGREGATES, "by": "category", "time": "timestamp"}
-    with steps("Compiling kernels (once; they stay in the cache)"):
-        head = frame.limit(20_000)
-        sash.aggregate(head, windows=WINDOWS, **request).write.format("noop").mode("overwrite").save()
-    console.print(str(sash.explain(frame, windows=WINDOWS, **request)), style="dim", highlight=False)
+    console.print(str(sash.explain(frame, windows=WINDOWS, **request)), style="dim", highlight=False, markup=False, soft_wrap=True)
+    with steps("Warming up: kernels are compiled (once; they stay in the cache), Spark's code is"):
+        sash.aggregate(frame, windows=WINDOWS, **request).write.format("noop").mode("overwrite").save()
+        spark_window(frame.limit(200_000)).write.format("noop").mode("overwrite").save()
     taken: list[tuple[str, float, int, str]] = []
 
     def timed(title: str, make: Callable[[], Any], note: str = "") -> pa.Table:
