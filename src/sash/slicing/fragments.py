@@ -18,11 +18,12 @@ from sash.algebra import Form
 from sash.plan.logical import Plan
 from sash.slicing.batch import read
 from sash.slicing.blocks import keys_and_blocks, numbers, own_windows
+from sash.slicing.inputs import stored_form
 from sash.slicing.keys import encode, plain_type
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
-from sash.slicing.slice_state import SliceState, view_of
+from sash.slicing.slice_state import SliceState, stored_state, view_of
 from sash.slicing.slices import Slices
 from sash.types import dtype
 from sash.windows.base import Gaps
@@ -40,6 +41,14 @@ class Layout:
     forms: tuple[Form, ...]
     machines: tuple[tuple[str, ...], ...]
     """The fields of each aggregate's stored partial."""
+
+    @staticmethod
+    def of(plan: Plan) -> Layout:
+        """The layout; nothing is compiled for it."""
+        forms = [stored_form(c, plan.schema) for c in plan.columns]
+        known = tuple(form for form in forms if form is not None)
+        assert len(known) == len(forms), "only aggregates of flat fields have fragments"
+        return Layout(plan, known, tuple(stored_state(form) for form in known))
 
     @cached_property
     def timed(self) -> bool:
@@ -79,7 +88,7 @@ class Fragments:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self._state = SliceState(plan, store="lazy")
-        self.layout = Layout(plan, tuple(self._state.forms), tuple(k.state for k in self._state.kernels))
+        self.layout = Layout.of(plan)
 
     def of_rows(self, table: pa.Table) -> pa.Table:
         """Some of a stream's rows as slices: one per key and slice that they touch."""

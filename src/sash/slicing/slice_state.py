@@ -68,6 +68,11 @@ class StoredPartials(FieldPartials):
         return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
 
 
+def stored_state(form: Form) -> tuple[str, ...]:
+    """The machine types of a form's partial as it is kept."""
+    return tuple(generate(reduce.segments, form, masked=True, partials=True).state)
+
+
 class Kernels:
     """What a form's slices are made with."""
 

@@ -13,7 +13,7 @@ from sash.functions.call import Call
 from sash.plan.logical import QUERY, WINDOW, Column, Plan, output_type
 from sash.plan.spark import Blocks, SparkChoice, choose_over, choose_spark
 from sash.slicing.blocks import BLOCK
-from sash.slicing.fragments import CELL, FIRST, Fragments
+from sash.slicing.fragments import CELL, FIRST, Layout
 from sash.slicing.inputs import stored_form
 from sash.slicing.results import output_schema
 from sash.slicing.trailing import over_names
@@ -144,7 +144,7 @@ def _counted(column: Column, expression: Expression | None) -> str:
 def catalyst(prepared: Prepared) -> Any:
     """Partials per key and slice by Spark's own aggregation, before and behind its shuffle."""
     frame, plan, F = prepared.frame, prepared.plan, functions_for(prepared.frame)
-    layout = Fragments(plan).layout
+    layout = Layout.of(plan)
     fields: dict[str, str] = {}
     for k, column in enumerate(plan.columns):
         x = sql.quoted(_input(k))
@@ -190,7 +190,7 @@ def _mapped(frame: Any, task: Task, schema: Any) -> Any:
 def fragments(prepared: Prepared) -> Any:
     """Partials per key and slice of each partition, by the same kernels as a table's."""
     narrow, request, schema = _narrowed(prepared)
-    layout = Fragments(request.plan(schema)).layout
+    layout = Layout.of(request.plan(schema))
     slices = _mapped(narrow, MakeFragments(request, schema, ROWS_AT_ONCE), spark_schema(layout.schema))
     return _assembled(prepared, slices, request, schema, sql.quoted(FIRST if layout.timed else CELL))
 
