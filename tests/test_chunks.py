@@ -186,3 +186,11 @@ def test_every_cover_is_right():
 
 
 TestMachineWithTinyChunks = OperatorMachine.TestCase
+
+
+@pytest.mark.parametrize("aggregate", [S.first("v"), S.sum("v")])
+def test_times_far_apart(aggregate):
+    op = sash.Operator({"q": W.tumbling(10**16)}, [aggregate.alias("x")], time="t")
+    op.add([{"t": -17 * 10**17, "v": 1}, {"t": 17 * 10**17, "v": 2}])
+    assert op.advance(17 * 10**17 - 1).column("x").to_pylist() == [1]
+    assert op.close().column("x").to_pylist() == [2]

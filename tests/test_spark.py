@@ -19,7 +19,7 @@ from pyspark import cloudpickle
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.errors import IntegerOverflow, InvalidArgument, InvalidType, InvalidWindow, UnknownName
+from sash.errors import IntegerOverflow, InvalidArgument, InvalidExpression, InvalidType, InvalidWindow, UnknownName
 from sash.spark import batch
 from tests import spark_cases
 from tests.own_windows import Faulty
@@ -264,6 +264,41 @@ def test_sums_do_not_depend_on_ansi(spark):
         spark.conf.unset("spark.sql.ansi.enabled")
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin"])
+def test_times_without_a_zone_do_not_follow_the_sessions(spark, zone):
+    """Around a change of the clock, where local times are missing or twice in the session's zone."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        starts = [datetime.datetime(2024, 3, 10), datetime.datetime(2024, 3, 31), datetime.datetime(2024, 11, 3)]
+        times = [start + datetime.timedelta(minutes=20 * m) for start in starts for m in range(24)]
+        table = pa.table({"id": list(range(len(times))), "t": pa.array(times, pa.timestamp("us")), "k": [1] * len(times)})
+        minutes = table.set_column(1, "m", pa.array([int((t - datetime.datetime(2024, 1, 1)).total_seconds()) // 60 for t in times]))
+        made = "timestamp_ntz'2024-01-01 00:00:00' + make_dt_interval(0, 0, cast(m as int)) as t"
+        frame = spark.createDataFrame(minutes).selectExpr("id", made, "k")
+        assert frame.schema["t"].dataType.simpleString() == "timestamp_ntz"
+        for window in (W.tumbling("1 hour"), W.sliding("1 hour", every="10 minutes"), W.session("5 minutes")):
+            for aggs in ([S.count(), S.max("t"), S.min("t")], [S.first("t")]):
+                compare(frame, table, window, aggs, {})
+        compare_over(frame, table, W.trailing("1 hour"), [S.count()], {})
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_expressions_are_sparks_in_value_and_type(frame):
+    from pyspark.sql import functions as F
+
+    texts = ["m / 3", "round(m, 1)", "m * m", "i / 2", "i + v", "cast(x as int)", "V + 1", "`a.b` % 4", "coalesce(i, 0.5)", "length(s)"]
+    for window in (W.tumbling("7 seconds"), W.sliding("10 seconds", every="5 seconds")):
+        size = ("7 seconds", "7 seconds") if window == W.tumbling("7 seconds") else ("10 seconds", "5 seconds")
+        usable = frame.where("x between -1 and 1")
+        mine = sash.aggregate(usable, windows=window, aggs=[S.max(e).alias(f"c{k}") for k, e in enumerate(texts)], by="k", time="t")
+        spark = usable.groupBy("k", F.window("t", *size)).agg(*[F.expr(f"max({e})").alias(f"c{k}") for k, e in enumerate(texts)])
+        assert [(f.name, f.dataType) for f in mine.schema] == [(f.name, f.dataType) for f in spark.schema]
+        ours, theirs = ({(r[0], r[1][0]): list(r[2:]) for r in f.collect()} for f in (mine, spark))
+        assert ours.keys() == theirs.keys()
+        assert all(alike(ours[at], theirs[at]) for at in theirs)
+
+
 # A frame among frames.
 
 
@@ -316,6 +351,40 @@ def test_it_composes(spark, frame, table, tmp_path):
     assert again.count() > 0
 
 
+def test_what_a_hostile_user_tried(spark):
+    """Names, cases, types and texts that once went wrong."""
+    df = spark.sql("select timestamp_seconds(id) t, id, id % 2 k, named_struct('a', id, 'm', map('x', 1)) s, array() e from range(4)")
+    for aggs in ([S.last("T")], [S.max("T"), S.sum("s.a"), S.count().where("isnan(id / 2)"), S.sum("id / 3.0")]):
+        assert sash.aggregate(df, windows=W.sliding("3 seconds", every="1 second"), aggs=aggs, by="k", time="t").count() == 10
+    with pytest.raises(InvalidType, match="column 'e' has the type array<void>"):
+        sash.over(df, windows=W.trailing("1 second"), aggs=[S.max("T").alias("m")], by="k", time="t")
+    assert sash.over(df.drop("e"), windows=W.trailing("1 second"), aggs=[S.max("T").alias("m")], by="k", time="t").count() == 4
+    twice = df.selectExpr("t", "k as a", "k as A", "id")
+    assert sash.over(twice, windows=W.trailing("1 second"), aggs=[S.count().alias("n")], time="t").count() == 4
+    named = {"cost ${x}": W.tumbling("1 day")}
+    for plan in ("plain", "rows"):
+        (row,) = sash.aggregate(df, windows=named, aggs=[S.count()], time="t", plan=plan).collect()
+        assert row.query == "cost ${x}"
+    internal = df.withColumnRenamed("k", "@first")
+    for plan in ("catalyst", "fragments", "rows"):
+        got = sash.aggregate(internal, windows=W.tumbling("1 hour"), aggs=[S.count()], by="@first", time="t", plan=plan)
+        assert sorted(r[0] for r in got.collect()) == [0, 1]
+
+
+def test_calendars_far_ahead(spark):
+    table = pa.table(
+        {"t": pa.array([datetime.datetime(y, 1, 5, tzinfo=datetime.UTC) for y in (31, 2024, 2116, 2200, 9825)], pa.timestamp("us", "UTC"))}
+    )
+    frame = spark.createDataFrame(table)
+    for window in (W.tumbling("1 month"), W.tumbling("1 year")):
+        for aggs in ([S.count()], [S.first("t")]):
+            assert compare(frame, table, window, aggs, {"by": None}) == 5
+    recent = table.slice(1, 3)
+    assert compare(spark.createDataFrame(recent), recent, W.tumbling("1 day", tz="Europe/Berlin"), [S.count()], {"by": None}) == 3
+    (month,) = sash.aggregate(table.slice(2, 1), windows=W.tumbling("1 month"), aggs=[S.count()], time="t").column("window").to_pylist()
+    assert month["end"] == datetime.datetime(2116, 2, 1, tzinfo=datetime.UTC)
+
+
 def test_explain_names_the_plan(frame):
     text = str(sash.explain(frame, windows=SECONDS["sliding"], aggs=[S.sum("v")], by="k", time="t"))
     assert "plan: catalyst" in text
@@ -363,6 +432,16 @@ def test_bad_input_is_refused_before_a_job(spark, frame):
     with pytest.raises(InvalidType, match="column 'months' has the type interval year to month"):
         sash.aggregate(strange, windows=W.tumbling("1 second"), aggs=[S.max("months")], time="t")
     assert len(spark.sparkContext.statusTracker().getJobIdsForGroup()) == jobs
+    with pytest.raises(InvalidArgument, match="names that start with '@sash:' are sash's own"):
+        sash.aggregate(frame.withColumnRenamed("v", "@sash:block"), windows=W.tumbling("1 second"), aggs=[S.count()], time="t")
+    folded = frame.selectExpr("t", "s collate UTF8_LCASE as s", "v")
+    with pytest.raises(InvalidType, match="column 's' has the type string collate UTF8_LCASE"):
+        sash.aggregate(folded, windows=W.tumbling("1 second"), aggs=[S.count()], by="s", time="t")
+    refused(InvalidArgument, "which Spark does not tell apart", aggs=[S.sum("v").alias("K")])
+    with pytest.raises(InvalidType, match="'z' has the type void"):
+        sash.aggregate(frame.selectExpr("t", "null as z"), windows=W.tumbling("1 second"), aggs=[S.count()], by="z", time="t")
+    with pytest.raises(InvalidExpression, match="Spark does not take an expression"):
+        sash.aggregate(frame, windows=W.tumbling("1 second"), aggs=[S.sum("frobnicate(v)")], by="k", time="t")
     with pytest.raises(InvalidType, match="which Spark cannot send"):
         sash.over(strange, windows=W.trailing("1 second"), aggs=[S.count()], time="t")
     assert sash.over(strange.drop("months"), windows=W.trailing("1 second"), aggs=[S.count()], time="t").count() == frame.count()

@@ -200,5 +200,5 @@ FUNCTIONS: dict[str, tuple[Callable[..., Datum], int, int]] = {
 }
 ALIASES = {
     "ceiling": "ceil", "pow": "power", "substr": "substring", "len": "length", "char_length": "length", "character_length": "length",
-    "lcase": "lower", "ucase": "upper", "ifnull": "coalesce", "nvl": "coalesce",
+    "lcase": "lower", "ucase": "upper", "ifnull": "coalesce", "nvl": "coalesce", "is_nan": "isnan",
 }  # fmt: skip

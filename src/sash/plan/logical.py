@@ -110,7 +110,7 @@ def make_plan(
     time = _column(time, "time", schema)
     measure = measure_of(schema.field(time).type, time)
     queries = tuple(make_query(name, window, measure, schema) for name, window in specs)
-    columns = tuple(_call_column(given, schema) for given in _calls(aggs))
+    columns = tuple(_call_column(given, schema) for given in calls_of(aggs))
     if not isinstance(empty, bool):
         raise InvalidArgument(f"empty must be True or False, not {empty!r}")
     plan = Plan(schema, queries, named, columns, _names(by, "by", schema), time, measure, _names(order_by, "order_by", schema), empty)
@@ -157,7 +157,7 @@ def output_type(column: Column) -> pa.DataType:
 def check_request(windows: dict[str, Any], aggs: Any) -> None:
     """What can be checked of windows and aggregates before columns are known."""
     _specs(windows, trailing=False)
-    _calls(aggs)
+    calls_of(aggs)
 
 
 def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]]:
@@ -177,7 +177,8 @@ def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]
     return named, given
 
 
-def _calls(aggs: Any) -> list[Call]:
+def calls_of(aggs: Any) -> list[Call]:
+    """The calls among ``aggs``, or an error."""
     given = list(aggs) if isinstance(aggs, list | tuple) else [aggs]
     if not given:
         raise InvalidArgument("aggs is empty; give at least one aggregate, e.g. S.count()")
@@ -193,11 +194,11 @@ def _calls(aggs: Any) -> list[Call]:
 
 
 def _call_column(call: Call, schema: pa.Schema) -> Column:
-    inputs = tuple(_expression(text, schema) for text in call.inputs)
+    inputs = tuple(expression_of(text, schema) for text in call.inputs)
     types = tuple(_plain_type(e.type(schema)) for e in inputs)
     condition = None
     if call.condition is not None:
-        condition = _expression(call.condition, schema)
+        condition = expression_of(call.condition, schema)
         if not pa.types.is_boolean(condition.type(schema)):
             raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {condition.type(schema)}")
     column = Column(call, inputs, condition, types)
@@ -211,7 +212,8 @@ def _plain_type(t: pa.DataType) -> pa.DataType:
     return pa.float64() if pa.types.is_null(t) else t
 
 
-def _expression(text: str, schema: pa.Schema) -> Expression:
+def expression_of(text: str, schema: pa.Schema) -> Expression:
+    """Text as an expression over these columns; a column's own name is that column."""
     if text in schema.names:
         from sqlglot import exp
 
@@ -219,6 +221,16 @@ def _expression(text: str, schema: pa.Schema) -> Expression:
     expression = parse(text)
     expression.columns(schema)
     return expression
+
+
+def check_columns(schema: pa.Schema, by: Any, time: Any, order_by: Any) -> None:
+    """The columns that are named exist."""
+    if time is None:
+        raise InvalidArgument("time is missing: name the column that windows are measured in")
+    if not isinstance(time, ProcessingTime):
+        _column(time, "time", schema)
+    _names(by, "by", schema)
+    _names(order_by, "order_by", schema)
 
 
 def _column(given: Any, argument: str, schema: pa.Schema) -> str:

@@ -23,7 +23,7 @@ from sash.slicing.window_manager import pick
 
 Array = npt.NDArray[Any]
 
-BLOCK = "@block"
+BLOCK = "@sash:block"
 
 
 def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:

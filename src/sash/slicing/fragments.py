@@ -30,7 +30,7 @@ from sash.windows.base import Gaps
 
 Array = npt.NDArray[Any]
 
-CELL, FIRST, LAST = "@edge", "@first", "@last"
+CELL, FIRST, LAST = "@sash:edge", "@sash:first", "@sash:last"
 
 
 @dataclass(frozen=True)
@@ -63,13 +63,13 @@ class Layout:
         for c in self.plan.columns:
             kept = c.call.aggregate.kept_inputs
             what = (tuple(e.text for k, e in enumerate(c.inputs) if k not in kept), c.call.condition)
-            names.append(seen.setdefault(what, f"@held{len(seen)}"))
+            names.append(seen.setdefault(what, f"@sash:held{len(seen)}"))
         return tuple(names)
 
     @cached_property
     def states(self) -> tuple[tuple[str, ...], ...]:
         """For each aggregate the columns of its partial."""
-        return tuple(tuple(f"@state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
+        return tuple(tuple(f"@sash:state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
 
     @cached_property
     def schema(self) -> pa.Schema:

@@ -25,7 +25,7 @@ Run = tuple[pa.Table, Array, Array]
 """Rows as they came, their ticks, and their keys' numbers."""
 
 MOST_RUNS = 32
-CODE = "@code"
+CODE = "@sash:code"
 
 
 class OrderedSliceState(SliceState):

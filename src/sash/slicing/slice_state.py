@@ -157,7 +157,7 @@ class SliceState:
         finest = int(np.argmin(slicer.every))
         edges = max(FEWEST_EDGES, SLICES_IN_CHUNK // self._measured_for)
         every = int(slicer.every[finest])
-        steps = max(1, int(edges / slicer.density / every))  # a chunk ends at an edge, so that it cuts no slice
+        steps = max(1, min(int(edges / slicer.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice
         return Chunks(InMemory(), steps * every, int(slicer.offset[finest]), self._whole)
 
     def _stored_again(self, slices: Slices, keys: int) -> None:

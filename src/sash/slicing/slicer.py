@@ -98,7 +98,9 @@ class Slicer:
         span = max(last - first, 1)
         density = float((1.0 / self._step).sum())
         ahead = int(min(STRETCH * span, limit / density)) if density else STRETCH * span
-        start, stop = first - span, last + ahead
+        # A calendar has a beginning, and its edges are dear: little is looked at beyond the rows.
+        ahead = min(ahead, span) if self.listed else ahead
+        start, stop = first if self.listed else max(first - span, FAR_BACK), min(last + ahead, FAR_AHEAD - 1)
         before = int(self._before(np.array([start]))[0])
         low = start if before <= FAR_BACK + 1 else before
         found = [self._periodic(low, stop)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sash.aggregates import registry
 from sash.plan.logical import Column
-from sash.spark.sql import EPOCH, text
+from sash.spark.sql import micros, text
 
 MASK32, MASK30, MASK62 = (1 << 32) - 1, (1 << 30) - 1, (1 << 62) - 1
 TOO_LARGE = "sum: the exact sum of a window does not fit in 64 bits; cast the column to a wider type, such as decimal(38, 0)"
@@ -73,7 +73,7 @@ def _ordered(function: str) -> Statement:
     def partial(x: str, t: pa.DataType) -> tuple[str, ...]:
         found = f"{function}({x})"
         if pa.types.is_timestamp(t):
-            return (f"unix_micros({found})" if t.tz is not None else f"timestampdiff(MICROSECOND, {EPOCH}, {found})",)
+            return (micros(found, t),)
         return (f"unix_date({found})",) if pa.types.is_date(t) else (found,)
 
     return Statement(partial, lambda x, t: f"{function}({x})")

@@ -26,4 +26,4 @@ def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str
     lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries]
     lines += [f"  plan: {choice.way}", *(f"    {reason}" for reason in choice.reasons)]
     lines += [f"  stage {k}: {stage}" for k, stage in enumerate(STAGES[choice.way], start=1)]
-    return [*lines, *(f"  {c.call!r} -> {output_type(c)}" for c in plan.columns)]
+    return [*lines, *(f"  {call!r} -> {output_type(c)}" for call, c in zip(prepared.calls, plan.columns, strict=True))]

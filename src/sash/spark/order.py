@@ -19,7 +19,7 @@ from sash.slicing.keys import encode
 
 Array = npt.NDArray[Any]
 
-ORDER = "@order"
+ORDER = "@sash:order"
 TIME_BITS = 43
 HASH_MASK = (1 << 20) - 1
 HALF = 1 << (TIME_BITS - 1)

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from sqlglot import exp
 
+from sash.expressions import Expression
 from sash.plan.logical import Plan
 from sash.types import FAR_AHEAD, Measure
 from sash.windows.base import Periodic
 
 EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
+DAY = 86_400_000_000
 
 
 def quoted(name: str) -> str:
     """A column's name as it stands in SQL."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def is_column(expression: Expression, schema: pa.Schema) -> bool:
+    """Whether an expression is a column and nothing else."""
+    if expression.text in schema.names:
+        return True
+    return isinstance(expression.tree, exp.Column) and len(expression.tree.parts) == 1
 
 
 def text(value: str) -> str:
@@ -25,7 +35,7 @@ def ticks(time: str, measure: Measure) -> str:
     """A time column as ticks."""
     column, t = quoted(time), measure.type
     if pa.types.is_timestamp(t):
-        return f"unix_micros({column})" if t.tz is not None else f"timestampdiff(MICROSECOND, {EPOCH}, {column})"
+        return micros(column, t)
     if pa.types.is_date(t):
         return f"cast(unix_date({column}) as bigint)"
     if not pa.types.is_int64(t):
@@ -35,11 +45,22 @@ def ticks(time: str, measure: Measure) -> str:
     return f"if({column} > -{far} and {column} < {far} or {column} is null, {column}, cast(raise_error({message}) as bigint))"
 
 
+def micros(column: str, t: pa.DataType) -> str:
+    """A timestamp's microseconds since the epoch; one without a zone is taken apart, since Spark's differences go by the session's zone."""
+    if t.tz is not None:
+        return f"unix_micros({column})"
+    seconds = f"cast(extract(second from {column}) * 1000000 as bigint)"
+    return f"(unix_date(cast({column} as date)) * {DAY}L + hour({column}) * 3600000000L + minute({column}) * 60000000L + {seconds})"
+
+
 def of_ticks(value: str, measure: Measure) -> str:
     """Ticks as values of the measure's type; a narrow type's nearest value stands for what lies outside."""
     t = measure.type
     if pa.types.is_timestamp(t):
-        return f"timestamp_micros({value})" if t.tz is not None else f"timestampadd(MICROSECOND, {value}, {EPOCH})"
+        if t.tz is not None:
+            return f"timestamp_micros({value})"
+        seconds = f"cast({value} % {DAY}L as decimal(18, 0)) / 1000000"
+        return f"({EPOCH} + make_dt_interval(cast({value} div {DAY}L as int), 0, 0, {seconds}))"
     if pa.types.is_date(t):
         return f"date_from_unix_date(cast({value} as int))"
     if pa.types.is_int64(t):

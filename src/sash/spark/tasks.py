@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -224,7 +225,7 @@ class LargeTrail:
         return needed & settled
 
 
-GIVEN, DUE = "@given", "@due"
+GIVEN, DUE = "@sash:given", "@sash:due"
 
 
 # Between Spark and the tasks.
@@ -278,6 +279,7 @@ def perform(payload: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
 
 
 ROWS_IN_BATCH = 1 << 16
+LIBRARY = sysconfig.get_path("stdlib")
 
 
 def _short(error: Exception) -> Exception:
@@ -288,11 +290,12 @@ def _named(error: Exception) -> Exception:
     """An error of a user's function, with its name and place; one of our own stays as it is, and keeps its traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     home = os.path.dirname(os.path.dirname(__file__))
-    own = [f for f in frames if f.filename.startswith(home)]
-    last = frames[-1] if frames else None
-    if last is None or (own and last is own[-1]) or "site-packages" in last.filename:
+    users = [
+        f for f in frames if not f.filename.startswith((home, LIBRARY)) and "site-packages" not in f.filename and f.filename[-3:] != "pxi"
+    ]
+    if not users:
         return RuntimeError("".join(traceback.format_exception(error)))
-    function = next(f for f in reversed(frames) if not f.filename.startswith(home) and "site-packages" not in f.filename)
+    function = users[-1]
     return UserFunctionFailed(
         f"{function.name} ({os.path.basename(function.filename)}, line {function.lineno}) raised {type(error).__name__}: {error}"
     )

@@ -29,6 +29,8 @@ _SIMPLE: list[tuple[Any, pa.DataType]] = [
 
 def to_arrow(t: Any) -> pa.DataType | None:
     """A Spark type as Arrow's; None if Arrow has none that Sash reads."""
+    if isinstance(t, T.StringType) and getattr(t, "collation", "UTF8_BINARY") != "UTF8_BINARY":
+        return None  # equal and smaller mean something else there
     if isinstance(t, T.DecimalType):
         return pa.decimal128(t.precision, t.scale)
     if isinstance(t, T.StructType):
@@ -36,7 +38,7 @@ def to_arrow(t: Any) -> pa.DataType | None:
         return None if any(inner is None for _, inner in fields) else pa.struct(fields)
     if isinstance(t, T.ArrayType):
         element = to_arrow(t.elementType)
-        return None if element is None else pa.list_(pa.field("element", element))
+        return None if element is None or pa.types.is_null(element) else pa.list_(pa.field("element", element))
     return next((arrow for kind, arrow in _SIMPLE if isinstance(t, kind)), None)
 
 
@@ -70,8 +72,15 @@ OPAQUE = pa.month_day_nano_interval()
 """Stands for a type that Sash cannot read: no aggregate takes it."""
 
 
-UNCARRIED = (T.YearMonthIntervalType, T.CalendarIntervalType)
-"""Types that Spark itself does not send to Python workers in Arrow."""
+def is_uncarried(t: Any) -> bool:
+    """Whether Spark itself does not send a type to Python workers in Arrow."""
+    if isinstance(t, T.StructType):
+        return any(is_uncarried(f.dataType) for f in t.fields) or len({f.name for f in t.fields}) < len(t.fields)
+    if isinstance(t, T.ArrayType):
+        return isinstance(t.elementType, T.NullType) or is_uncarried(t.elementType)
+    if isinstance(t, T.MapType):
+        return is_uncarried(t.keyType) or is_uncarried(t.valueType)
+    return isinstance(t, T.YearMonthIntervalType | T.CalendarIntervalType)
 
 
 def spark_schema(schema: pa.Schema) -> Any:

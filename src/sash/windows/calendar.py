@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from sash.errors import InvalidWindow
-from sash.types import FAR_AHEAD, Duration, Measure
+from sash.types import FAR_AHEAD, FAR_BACK, Duration, Measure
 from sash.types.durations import DAY, WEEK
 from sash.windows.base import Array, ContextFreeWindow
 
@@ -19,6 +19,7 @@ EPOCH = datetime(1970, 1, 1)
 MONDAY = -3
 """The Monday before the epoch, in days."""
 YEARS = (1, 9998)
+FIRST_DAY, LAST_DAY = (datetime(2, 1, 1) - EPOCH).days, (datetime(9997, 12, 31) - EPOCH).days
 
 
 @dataclass(frozen=True)
@@ -82,19 +83,33 @@ class Calendar(ContextFreeWindow):
         return EPOCH + timedelta(days=self.first_day + k * self.every.days)
 
     def _tick(self, local: datetime) -> int:
-        return _instant(local, self.shift, self.zone) // self.nanos
+        return min(_instant(local, self.shift, self.zone) // self.nanos, FAR_AHEAD)
 
     def start(self, k: int) -> int:
-        """Where window ``k`` starts, in ticks."""
-        return self._tick(self._start(k))
+        """Where window ``k`` starts, in ticks; before and behind the calendar's years there is nothing."""
+        try:
+            return self._tick(self._start(k))
+        except (InvalidWindow, OverflowError):
+            return FAR_AHEAD if k > 0 else FAR_BACK
 
     def end(self, k: int) -> int:
         """Where window ``k`` ends, in ticks."""
-        return self._tick(_plus(self._start(k), self.size))
+        try:
+            return self._tick(_plus(self._start(k), self.size))
+        except (InvalidWindow, OverflowError):
+            return FAR_AHEAD if k > 0 else FAR_BACK
+
+    def _check(self, first: int, last: int) -> None:
+        """Rows must lie in the calendar's years, with room for a window."""
+        for t in (first, last):
+            days = t * self.nanos // DAY
+            if not FIRST_DAY <= days <= LAST_DAY:
+                about = 1970 + days * 400 // 146_097
+                raise InvalidWindow(f"calendar windows reach from the year {YEARS[0] + 1} to {YEARS[1] - 1}; a row lies in about {about}")
 
     def _about(self, t: int) -> int:
         """The number of a window that starts a little before ``t``."""
-        days = (t * self.nanos - self.shift) // DAY
+        days = min(max((t * self.nanos - self.shift) // DAY, FIRST_DAY), LAST_DAY)
         if self.every.months:
             year, month = divmod(int(days / 30.436875), 12)
             return (year * 12 + month) // self.every.months - 3
@@ -102,6 +117,7 @@ class Calendar(ContextFreeWindow):
 
     def _last_start(self, t: int) -> int:
         """The last window that starts at or before ``t``."""
+        t = min(t, FAR_AHEAD - 1)
         k = self._about(t)
         while self.start(k + 1) <= t:
             k += 1
@@ -109,6 +125,7 @@ class Calendar(ContextFreeWindow):
 
     def _first_end(self, t: int) -> int:
         """The first window that ends after ``t``."""
+        t = min(t, FAR_AHEAD - 1)
         k = self._about(t - self.longest)
         while self.end(k) <= t:
             k += 1
@@ -118,7 +135,7 @@ class Calendar(ContextFreeWindow):
         return min(self.start(self._last_start(t) + 1), self.end(self._first_end(t)))
 
     def ended(self, after: int, until: int) -> Iterable[tuple[int, int]]:
-        k = self._first_end(after)
+        k, until = self._first_end(after), min(until, FAR_AHEAD - 1)
         while (end := self.end(k)) <= until:
             yield self.start(k), end
             k += 1
@@ -127,12 +144,13 @@ class Calendar(ContextFreeWindow):
         if not len(ticks):
             return ticks
         first, last = int(ticks.min()), int(ticks.max())
+        self._check(first, last)
         edges = self.edges(first - self.longest - 62 * DAY // self.nanos - 1, last)
         result: Array = edges[np.searchsorted(edges, ticks, side="right") - 1]
         return result
 
     def edges(self, first: int, last: int) -> Array:
-        found = set()
+        found, last = set(), min(last, FAR_AHEAD - 1)
         k = self._last_start(first - 1) + 1
         while (start := self.start(k)) <= last:
             found.add(start)
@@ -144,6 +162,7 @@ class Calendar(ContextFreeWindow):
         return np.array(sorted(found), np.int64)
 
     def listed(self, first: int, last: int) -> tuple[Array, Array]:
+        self._check(first, last)
         k = self._first_end(first)
         starts, ends = [], []
         while (start := self.start(k)) <= last:
@@ -179,4 +198,4 @@ def _instant(local: datetime, shift: int, zone: str) -> int:
     micros, rest = divmod(shift, 1000)
     aware = (local + timedelta(microseconds=micros)).replace(tzinfo=_zone(zone))
     since = aware.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
-    return min(((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000 + rest, FAR_AHEAD)
+    return ((since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds) * 1000 + rest
