@@ -19,7 +19,7 @@ from sash.algorithms.rolling import make_output
 from sash.errors import UncompilableFunction
 from sash.kernels import sources, store
 from sash.kernels.compiler import compiled
-from sash.kernels.generate import generate, interpret, vector_reason, vector_width
+from sash.kernels.generate import WORDS, generate, interpret, vector_reason, vector_width
 from sash.kernels.vocabulary import Index, Results, Rows, emit, lift
 from sash.types import dtype
 from tests.own_aggregates import affine, affine_of
@@ -427,3 +427,14 @@ def test_the_store_refuses_what_it_did_not_write(tmp_path, monkeypatch):
     assert store.get("b") is None
     assert not (tmp_path / "b").exists()
     assert store.get("c") is None
+
+
+def test_sources_are_read_by_several_threads_at_once():
+    """Python 3.11 raises a SystemError where two threads make syntax trees at the same time."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    def read(_):
+        return sources.read(blocks.ranges, "ranges", {"LANES": 0}, WORDS).name
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(read, range(400))) == {"ranges"}

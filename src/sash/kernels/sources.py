@@ -13,6 +13,7 @@ import inspect
 import math
 import os
 import textwrap
+import threading
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from sash.algebra import PRIMITIVES
 from sash.errors import UncompilableFunction
 
 MODULES = {"math", "numpy"}
+PARSING = threading.Lock()
+"""Python 3.11 counts the depth of trees for all threads together, so two must not be made at once."""
 LANE_CALLS = {"abs", "min", "max", "float", "bool"}
 LANE_MATH = {"sqrt", "fabs", "floor", "ceil"}
 
@@ -74,7 +77,8 @@ def read(
         raise UncompilableFunction(f"{origin} must be defined with `def`, not as a lambda")
     try:
         text = textwrap.dedent(inspect.getsource(function))
-        tree = ast.parse(text)
+        with PARSING:
+            tree = ast.parse(text)
     except (OSError, SyntaxError) as error:
         raise UncompilableFunction(
             f"the source of {origin} cannot be read ({error}); define it in a file or a notebook cell, with `def`"
