@@ -1,4 +1,4 @@
-"""Users' own windows for the tests on Spark, in microseconds."""
+"""Users' own windows for the tests; times are in microseconds."""
 
 from __future__ import annotations
 

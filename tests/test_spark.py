@@ -437,6 +437,7 @@ def test_bad_input_is_refused_before_a_job(spark, frame):
     folded = frame.selectExpr("t", "s collate UTF8_LCASE as s", "v")
     with pytest.raises(InvalidType, match="column 's' has the type string collate UTF8_LCASE"):
         sash.aggregate(folded, windows=W.tumbling("1 second"), aggs=[S.count()], by="s", time="t")
+    refused(InvalidArgument, "where 'v . 1' must be true or false for each row; it is int64", aggs=[S.count().where("v + 1")])
     refused(InvalidArgument, "which Spark does not tell apart", aggs=[S.sum("v").alias("K")])
     with pytest.raises(InvalidType, match="'z' has the type void"):
         sash.aggregate(frame.selectExpr("t", "null as z"), windows=W.tumbling("1 second"), aggs=[S.count()], by="z", time="t")

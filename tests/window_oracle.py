@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from sash import windows as W
+from tests.own_windows import Moved as Delta
 
 
 @dataclass(frozen=True)
@@ -90,22 +91,6 @@ def band(start: int, end: int):
 
 def unbounded(rows):
     return [(None, None, None, rows)] if rows else []
-
-
-class Delta(W.ContextAwareWindow):
-    """A new window starts when the value has moved by at least ``d`` since the last one started."""
-
-    def __init__(self, column: str, d: float) -> None:
-        self.reads = (column,)
-        self.d = d
-
-    def notify(self, context, time, value, *, edges):
-        if value is None or (context is not None and abs(value - context) < self.d):
-            return context
-        if context is not None:
-            edges.end(time)
-        edges.start(time)
-        return value
 
 
 def delta(d: int):

@@ -147,6 +147,10 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
             raise
         reason = str(error).partition(" SQLSTATE")[0].partition(";\n")[0]
         raise InvalidExpression(f"Spark does not take an expression among {', '.join(found.values())}: {reason}") from None
+    for call, made in zip(calls, rewritten, strict=True):
+        if made.condition is not None and not pa.types.is_boolean(result.field(made.condition).type):
+            t = result.field(made.condition).type
+            raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {t}")
     texts = {name: text for text, name in computed.items()}
     for name in found:
         if result.field(name).type == OPAQUE or pa.types.is_null(result.field(name).type):
