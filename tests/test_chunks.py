@@ -12,7 +12,8 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.slicing import slice_state
-from sash.slicing.chunks import FAN, Chunks, InMemory
+from sash.slicing.chunks import Chunks, InMemory
+from sash.slicing.slices import joined
 from tests.own_aggregates import affine
 from tests.spark_cases import assert_same
 from tests.test_operator_machine import OperatorMachine
@@ -30,8 +31,8 @@ steps = st.lists(
 
 @pytest.fixture(autouse=True)
 def tiny(monkeypatch):
-    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 1)
-    monkeypatch.setattr(slice_state, "FEWEST_EDGES", 2)
+    monkeypatch.setattr(InMemory, "slices_in_chunk", 1)
+    monkeypatch.setattr(InMemory, "fewest_edges", 2)
     monkeypatch.setattr(slice_state, "FEW_CHUNKS", 0)
 
 
@@ -77,11 +78,11 @@ def test_results_are_a_tables(windows, given_steps, lateness):
 @given(windows=specs, given_steps=steps, lateness=st.sampled_from([None, 5, 40]), emit=st.sampled_from(["final", "update", "running"]))
 def test_chunks_do_not_show(windows, given_steps, lateness, emit):
     _, in_chunks, late, _ = played(windows, given_steps, lateness=lateness, emit=emit)
-    slice_state.SLICES_IN_CHUNK = 1 << 30
+    InMemory.slices_in_chunk = 1 << 30
     try:
         _, in_one, late_too, _ = played(windows, given_steps, lateness=lateness, emit=emit)
     finally:
-        slice_state.SLICES_IN_CHUNK = 1
+        InMemory.slices_in_chunk = 1
     assert late.num_rows == late_too.num_rows
     for a, b in zip(in_chunks, in_one, strict=True):
         assert_same(a, b, [n for n in ("query", "k", "window", "revision", "retracted") if n in a.column_names])
@@ -115,7 +116,7 @@ def test_rows_in_order_are_joined_and_late_ones_compute_their_slice_again():
 
 def test_long_windows_read_few_slices(monkeypatch):
     """A window of 4,000 slices over 50 keys is answered from nodes; what a step looks at does not grow with the window."""
-    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 800)
+    monkeypatch.setattr(InMemory, "slices_in_chunk", 800)
     op = sash.Operator({"w": W.sliding(4000, 1)}, [S.max("v"), S.sum("v")], by="k", time="t")
     looked = []
     everything = slice_state.SliceState.view
@@ -143,7 +144,7 @@ def test_long_windows_read_few_slices(monkeypatch):
 
 def test_a_batch_touches_its_chunks_only(monkeypatch):
     """What is put is what rows fell into, and the nodes above."""
-    monkeypatch.setattr(slice_state, "SLICES_IN_CHUNK", 64)
+    monkeypatch.setattr(InMemory, "slices_in_chunk", 64)
     op = sash.Operator({"w": W.sliding(640, 1)}, [S.max("v")], by="k", time="t")
     put = []
     original = InMemory.put
@@ -158,31 +159,49 @@ def test_a_batch_touches_its_chunks_only(monkeypatch):
         op.add(pa.table({"k": np.tile(np.arange(4), 16), "t": np.repeat(np.arange(start, start + 16), 4), "v": np.arange(64)}))
         op.advance(start + 16)
     assert len({name for name in put if name[0] == 0}) <= 3
-    assert len(put) <= 3 + 2 * FAN
+    assert len(put) <= 4 + 2 * InMemory.fan
 
 
-def test_every_cover_is_right():
-    """No piece reaches across a point, and together they are all."""
+@pytest.mark.parametrize("fan", [4, 8])
+def test_every_cover_is_right(monkeypatch, fan):
+    """No piece reaches across a point, and together they are all from the first point to the last, while the points move and rows come."""
+    monkeypatch.setattr(InMemory, "fan", fan)
 
     def whole(slices):
-        return slices.take(np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1])))
+        at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
+        last = np.maximum.reduceat(slices.last, at)
+        return slice_state.Slices(
+            slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), [], []
+        )
 
-    for points in ([5], [100, 9000], [0, 64, 8 * 64 * 3], [12345]):
-        chunks = Chunks(InMemory(), 16, 0, whole)
-        ticks = np.arange(0, 16 * 900)
-        one = np.zeros(len(ticks), np.int64)
-        for number, part in chunks.split(slice_state.Slices(one, ticks, ticks, ticks, one + 1, [], [])):
-            if number % 7:
-                chunks.put(number, part)
+    chunks = Chunks(InMemory(), 16, 0, whole)
+    ticks = np.arange(0, 16 * 900)
+    ticks = ticks[ticks // 16 % 7 > 0]
+    one = np.zeros(len(ticks), np.int64)
+    counts = np.ones(16 * 900, np.int64)
+    counts[np.arange(16 * 900) // 16 % 7 == 0] = 0
+    for number, part in chunks.split(slice_state.Slices(one, ticks, ticks, ticks, one + 1, [], [])):
+        chunks.put(number, part)
+    moving = [[100 + i, 9000 + i] for i in range(0, 900, 5)] + [[7000 + i, 9500 + i, 9700 + i] for i in range(0, 900, 33)]
+    for points in ([5, 17], [200, 14000], [0, 64, 8 * 64 * 3], *moving):
+        if points[0] % 3 == 0:  # a late row
+            late = 16 * (points[0] // 16 + 40) + 3
+            counts[late] += 7
+            number = late // 16
+            old = chunks.get(number)
+            new = np.array([late])
+            added = slice_state.Slices(new * 0, new, new, new, new * 0 + 7, [], [])
+            chunks.put(number, added if old is None else joined([old, added]).take(
+                np.argsort(np.append(old.first, late), kind="stable")))  # fmt: skip
         cover = chunks.cover(np.array(points))
         assert cover is not None
-        firsts = np.concatenate([c.first for c in cover])
-        assert np.all(np.diff(firsts) > 0)
-        assert len(firsts) < 200
-        for p in points:
-            number = p // 16
-            if number % 7:
-                assert {16 * number + i for i in range(16)} <= set(firsts.tolist())
+        first, last, count = (np.concatenate([getattr(c, n) for c in cover]) for n in ("first", "last", "count"))
+        assert np.all(np.diff(first) >= 0)
+        assert len(first) < 200
+        for low, high in zip(points[:-1], points[1:], strict=True):
+            inside = (first >= low) & (first < high)
+            assert np.all(last[inside] < high)
+            assert count[inside].sum() == counts[low:high].sum()
 
 
 TestMachineWithTinyChunks = OperatorMachine.TestCase

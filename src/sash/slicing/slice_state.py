@@ -6,6 +6,7 @@ which session it is in, so sessions need no edges of their own, and a late row t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -21,7 +22,7 @@ from sash.kernels.generate import generate
 from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
 from sash.slicing import order
-from sash.slicing.chunks import Chunks, InMemory
+from sash.slicing.chunks import Chunks, ChunkStore, InMemory
 from sash.slicing.inputs import Fields, fields, stored_fields
 from sash.slicing.keys import span_of
 from sash.slicing.partials import FieldPartials, Partials, answered, spread
@@ -36,13 +37,11 @@ from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
-SLICES_IN_CHUNK = 1 << 14
-"""A chunk has about so many slices, of all keys together."""
-FEWEST_EDGES = 16
-"""A chunk is a run of at least so many edges."""
 MORE_KEYS = 8
 """When there are so many times the keys that chunks were measured for, they are measured again."""
 ONE_KEY = np.zeros(1, np.int64)
+Home = Callable[[Slices], ChunkStore]
+"""Where the chunks of slices of some shape live."""
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
 
@@ -119,7 +118,7 @@ class SliceState:
 
     keeps_rows = False
 
-    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto") -> None:
+    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto", home: Home | None = None) -> None:
         self.plan = plan
         self.since = since
         self.store = store
@@ -130,7 +129,9 @@ class SliceState:
         self._settle()
         none = np.empty(0, np.int64)
         self._none = Slices(none, none, none, none, none, [none for _ in self.forms], [k.empty(0) for k in self.kernels])
-        self.chunks = self._measured(1)
+        self._home = InMemory() if home is None else home(self._none)
+        self._measured_for = 0
+        self.chunks = Chunks(self._home, None, 0, self._whole) if home is not None else self._measured(1)
         self._seen: Slices | None = None
         """The slices that the last view was over."""
         self.merges = 0
@@ -152,13 +153,14 @@ class SliceState:
         """A store with chunks of a length that suits so many keys; edges that are not all periodic share one chunk."""
         self._measured_for = max(1, keys)
         slicer = self.slicer
+        self._home.clear()
         if slicer.others or self.trees is not None or not len(slicer.every):
-            return Chunks(InMemory(), None, 0, self._whole)
+            return Chunks(self._home, None, 0, self._whole)
         finest = int(np.argmin(slicer.every))
-        edges = max(FEWEST_EDGES, SLICES_IN_CHUNK // self._measured_for)
+        edges = max(self._home.fewest_edges, self._home.slices_in_chunk // self._measured_for)
         every = int(slicer.every[finest])
         steps = max(1, min(int(edges / slicer.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice
-        return Chunks(InMemory(), steps * every, int(slicer.offset[finest]), self._whole)
+        return Chunks(self._home, steps * every, int(slicer.offset[finest]), self._whole)
 
     def _stored_again(self, slices: Slices, keys: int) -> None:
         """All slices into chunks that are measured now."""
@@ -255,6 +257,8 @@ class SliceState:
 
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
+        if not self._measured_for:  # as many keys as come first
+            self.chunks = self._measured(len(np.unique(new.key)))
         for number, part in self.chunks.split(new):
             old = self.chunks.get(number)
             merged = self._merged(self._none if old is None else old, part)
@@ -348,7 +352,7 @@ class SliceState:
             stretch = (self.chunks.begin, self.chunks.end)
             points = self.slicer.points(queries, (after, until), stretch, len(self.chunks.numbers))
             covered = None if points is None else self.chunks.cover(points)
-        self._seen = self.slices if covered is None else by_key(covered)
+        self._seen = self.slices if covered is None else by_key(covered) if covered else self._none
         return view_of(self._seen, keys), None
 
     def partials(self, view: View) -> list[Partials]:
@@ -407,14 +411,12 @@ class SliceState:
 
     def _drop_before(self, oldest: int) -> None:
         """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
-        border = self.chunks.number(oldest)
-        for number in [n for n in self.chunks.numbers if n <= border]:
-            chunk = self.chunks.get(number)
-            assert chunk is not None
+        border = self.chunks.drop_before(oldest)
+        chunk = self.chunks.get(border) if self._home.trims else None
+        if chunk is not None:
             needed = chunk.first >= oldest
             if not needed.all():
-                self._grown = True
-                self.chunks.put(number, chunk.take(np.flatnonzero(needed)))
+                self.chunks.put(border, chunk.take(np.flatnonzero(needed)))
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""
@@ -454,7 +456,7 @@ class SliceState:
     @property
     def stats(self) -> dict[str, int]:
         trees = sum(t.nbytes for t in self.trees or [])
-        return {"slices": sum(len(chunk) for chunk in self.chunks.all()), "kept_rows": 0, "bytes": self.chunks.nbytes + trees}
+        return {"slices": self.chunks.count, "kept_rows": 0, "bytes": self.chunks.nbytes + trees}
 
 
 FEW_CHUNKS = 2

@@ -1,0 +1,199 @@
+"""State that lives elsewhere: named values behind get, put and remove, and a book of what there is.
+
+A step opens the book, reads the values that it touches, and writes those that have changed; the rest stays where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sash.errors import InvalidSnapshot
+from sash.slicing import encoding
+from sash.slicing.chunks import Name
+from sash.slicing.slices import Slices
+
+
+class Storage(Protocol):
+    """Where values live."""
+
+    def get(self, name: str) -> bytes | None:
+        """A value, if there is one of this name."""
+        ...
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep a value."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Drop a value."""
+        ...
+
+
+class InDictionary:
+    """Values in a dictionary, for tests and for looking inside."""
+
+    def __init__(self, values: dict[str, bytes] | None = None) -> None:
+        self.values = {} if values is None else values
+
+    def get(self, name: str) -> bytes | None:
+        return self.values.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        self.values[name] = value
+
+    def remove(self, name: str) -> None:
+        del self.values[name]
+
+
+BOOK = "book"
+
+
+class Shelf:
+    """A storage for one step: counts what goes in and out, and holds writes back until the step is over."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._changed: dict[str, Callable[[], bytes] | None] = {}
+        self.bytes_read = 0
+        self.bytes_written = 0
+
+    def find(self, name: str) -> bytes | None:
+        """A value that may be missing."""
+        data = self._storage.get(name)
+        if data is not None:
+            self.bytes_read += len(data)
+        return data
+
+    def get(self, name: str) -> bytes:
+        """A value that must be there."""
+        data = self.find(name)
+        if data is None:
+            raise InvalidSnapshot(f"the state is damaged: its value {name!r} is missing")
+        return data
+
+    def put(self, name: str, value: Callable[[], bytes]) -> None:
+        """Write a value when the step is over."""
+        self._changed[name] = value
+
+    def remove(self, name: str, *, stored: bool = True) -> None:
+        """Drop a value when the step is over; ``stored`` says whether the storage has it."""
+        if stored:
+            self._changed[name] = None
+        else:
+            self._changed.pop(name, None)
+
+    def write(self) -> None:
+        """The step is over."""
+        for name, value in self._changed.items():
+            if value is None:
+                self._storage.remove(name)
+            else:
+                data = value()
+                self._storage.put(name, data)
+                self.bytes_written += len(data)
+        self._changed = {}
+
+
+class StoredChunks:
+    """Chunks of slices on a shelf, each read when it is first asked for."""
+
+    slices_in_chunk = 1 << 10
+    fewest_edges = 1
+    fan = 4
+    trims = False
+
+    def __init__(self, shelf: Shelf, prefix: str, like: Slices, known: Iterable[tuple[int, int, int]] = ()) -> None:
+        self._shelf, self._prefix, self._like = shelf, prefix, like
+        self._stored: dict[Name, int] = {(level, number): count for level, number, count in known}
+        """What the storage has, with the number of slices."""
+        self._counts = dict(self._stored)
+        self._read: dict[Name, Slices] = {}
+
+    def _name(self, name: Name) -> str:
+        return f"{self._prefix}{name[0]}:{name[1]}"
+
+    def get(self, name: Name) -> Slices | None:
+        if name not in self._counts:
+            return None
+        found = self._read.get(name)
+        if found is None:
+            columns = encoding.to_arrays(self._shelf.get(self._name(name)), f"the state's chunk {self._name(name)!r}")
+            found = self._read[name] = self._like.rebuilt(columns)
+        return found
+
+    def put(self, name: Name, chunk: Slices) -> None:
+        self._read[name], self._counts[name] = chunk, len(chunk)
+        self._shelf.put(self._name(name), lambda: encoding.of_arrays(chunk.columns()))
+
+    def remove(self, name: Name) -> None:
+        if self._counts.pop(name, None) is not None:
+            self._read.pop(name, None)
+            self._shelf.remove(self._name(name), stored=name in self._stored)
+
+    def names(self) -> Iterable[Name]:
+        return list(self._counts)
+
+    def clear(self) -> None:
+        for name in list(self._counts):
+            self.remove(name)
+
+    def count(self, name: Name) -> int:
+        return self._counts[name]
+
+    def book(self) -> list[tuple[int, int, int]]:
+        """What there is, for the next step."""
+        return [(level, number, count) for (level, number), count in self._counts.items()]
+
+
+class StoredKeys:
+    """Key columns on a shelf: new keys are put behind the others, so what is written grows with them."""
+
+    def __init__(self, shelf: Shelf, segments: Iterable[int] = ()) -> None:
+        self._shelf = shelf
+        self.segments = list(segments)
+        """How many keys each segment has."""
+
+    def read(self, schema: pa.Schema) -> list[pa.Array] | None:
+        """All keys' columns."""
+        if not self.segments:
+            return None
+        tables = [encoding.to_table(self._shelf.get(f"k{n}"), f"the state's keys {n}") for n in range(len(self.segments))]
+        return [column.combine_chunks() for column in pa.concat_tables(tables).columns]
+
+    def write(self, values: list[pa.Array], *, again: bool) -> None:
+        """Keep keys of which the first are there already, unless they are to be written ``again``."""
+        total = len(values[0]) if values else 0
+        kept = [] if again else list(self.segments)
+        known = sum(kept)
+        if total == known and not again:
+            return
+        # As in a log of sorted runs: a segment is joined with the one before it unless that is much larger.
+        while kept and kept[-1] <= 2 * (total - known):
+            known -= kept.pop()
+        sizes = [*kept, *([total - known] if total > known else [])]
+        for n in range(len(sizes), len(self.segments)):
+            self._shelf.remove(f"k{n}")
+        if len(sizes) > len(kept):
+            table = pa.table([v.slice(known) for v in values], names=[f"c{k}" for k in range(len(values))])
+            self._shelf.put(f"k{len(kept)}", lambda: encoding.of_table(table))
+        self.segments = sizes
+
+
+def of_book(book: dict[str, Any]) -> bytes:
+    """The book as bytes."""
+    return encoding.of_json(book)
+
+
+def to_book(data: bytes) -> dict[str, Any]:
+    """The book again."""
+    book: dict[str, Any] = encoding.to_json(data, "the state's book")
+    return book
+
+
+def of_numbers(values: Any) -> bytes:
+    """One array of numbers as bytes."""
+    return encoding.of_arrays([np.asarray(values)])
