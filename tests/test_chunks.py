@@ -170,9 +170,7 @@ def test_every_cover_is_right(monkeypatch, fan):
     def whole(slices):
         at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
         last = np.maximum.reduceat(slices.last, at)
-        return slice_state.Slices(
-            slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), [], []
-        )
+        return slice_state.Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), [], [])
 
     chunks = Chunks(InMemory(), 16, 0, whole)
     ticks = np.arange(0, 16 * 900)

@@ -51,8 +51,14 @@ def aggregate(
     if is_spark(data):
         from sash.spark.batch import aggregate_frame
         from sash.spark.requests import Request
+        from sash.spark.stream import StreamOptions, aggregate_stream
 
-        return aggregate_frame(data, Request(windows, aggs, by, time, order_by, empty), plan)
+        request = Request(windows, aggs, by, time, order_by, empty)
+        if data.isStreaming:
+            return aggregate_stream(data, request, StreamOptions.of(watermark, lateness, emit, late, idle, max_ahead, buckets, plan))
+        _check_batch(emit)
+        return aggregate_frame(data, request, plan)
+    _check_batch(emit)
     if plan != "auto":
         raise InvalidArgument(f"plan={plan!r} is for Spark frames; in one process there is only one")
     table = to_table(data)
@@ -117,13 +123,16 @@ def to_table(data: Any) -> pa.Table:
     )
 
 
+def _check_batch(emit: str) -> None:
+    if emit != "final":
+        raise InvalidArgument(f"emit={emit!r} is for streams; a table gives each window once")
+
+
 def _check_stream_options(watermark: Any, lateness: Any, emit: Any, late: Any, idle: Any, max_ahead: Any, buckets: Any) -> None:
     for name, value in (("watermark", watermark), ("lateness", lateness), ("idle", idle), ("max_ahead", max_ahead)):
         check_duration_option(name, value)
     if emit not in EMITS:
         raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
-    if emit != "final":
-        raise InvalidArgument(f"emit={emit!r} is for streams; a table gives each window once")
     if late not in LATES:
         raise InvalidArgument(f"late must be one of {', '.join(LATES)}; not {late!r}")
     if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):

@@ -32,7 +32,7 @@ WIDTHS = (np.uint8, np.uint16, np.uint32, np.uint64)
 
 def sealed(body: bytes) -> bytes:
     """Bytes with their version and checksum, compressed."""
-    packed = CODEC.compress(body, asbytes=True)
+    packed: bytes = CODEC.compress(body, asbytes=True)
     return _SEAL.pack(MAGIC, VERSION, zlib.crc32(packed), len(body)) + packed
 
 
@@ -87,7 +87,7 @@ def to_arrays(data: bytes, what: str) -> list[Array]:
 
     for kind, *rest in json.loads(body[_HEAD.size : at]):
         if kind == "=":
-            columns.append(columns[rest[0]])
+            columns.append(columns[rest[0]].copy())  # whoever adds to one must not add to both
         elif kind == "x":
             columns.append(read(np.dtype(rest[0])).copy())
         elif kind == "c":

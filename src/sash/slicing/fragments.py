@@ -30,7 +30,7 @@ from sash.windows.base import Gaps
 
 Array = npt.NDArray[Any]
 
-CELL, FIRST, LAST = "@sash:edge", "@sash:first", "@sash:last"
+CELL, FIRST, LAST, COUNT = "@sash:edge", "@sash:first", "@sash:last", "@sash:rows"
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,16 @@ class Layout:
     forms: tuple[Form, ...]
     machines: tuple[tuple[str, ...], ...]
     """The fields of each aggregate's stored partial."""
+    counted: bool = False
+    """Whether it is told how many rows each slice has: streams count those that come too late, and tell what has changed by it."""
 
     @staticmethod
-    def of(plan: Plan) -> Layout:
+    def of(plan: Plan, *, counted: bool = False) -> Layout:
         """The layout; nothing is compiled for it."""
         forms = [stored_form(c, plan.schema) for c in plan.columns]
         known = tuple(form for form in forms if form is not None)
         assert len(known) == len(forms), "only aggregates of flat fields have fragments"
-        return Layout(plan, known, tuple(stored_state(form) for form in known))
+        return Layout(plan, known, tuple(stored_state(form) for form in known), counted)
 
     @cached_property
     def timed(self) -> bool:
@@ -76,19 +78,33 @@ class Layout:
         """All columns, in order."""
         plan = self.plan
         columns = [pa.field(name, plain_type(plan.schema.field(name).type)) for name in plan.by]
-        columns += [pa.field(name, pa.int64()) for name in (CELL, *((FIRST, LAST) if self.timed else ()), *dict.fromkeys(self.held))]
+        times = [CELL, *((FIRST, LAST) if self.timed else ()), *((COUNT,) if self.counted else ())]
+        columns += [pa.field(name, pa.int64()) for name in (*times, *dict.fromkeys(self.held))]
         for names, machines in zip(self.states, self.machines, strict=True):
             columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True)]
         return pa.schema(columns)
+
+    def slices(self, table: pa.Table, codes: Array) -> Slices:
+        """A table of fragments as slices of keys that have these numbers."""
+        cell = numbers(table.column(CELL))
+        first, last = (numbers(table.column(n)) for n in (FIRST, LAST)) if self.timed else (cell, cell)
+        states = []
+        for form, names, machines in zip(self.forms, self.states, self.machines, strict=True):
+            nothing = (*(form.identity or ()), *([0] * len(names)))
+            fields = [numbers(table.column(name), _signed(nothing[j], machines[j])) for j, name in enumerate(names)]
+            states.append([f.view(dtype(m)) for f, m in zip(fields, machines, strict=True)])
+        held = {name: numbers(table.column(name)) for name in set(self.held)}
+        rows = numbers(table.column(COUNT)) if self.counted else np.ones(len(cell), np.int64)
+        return Slices(codes, cell, first, last, rows, [held[name] for name in self.held], states)
 
 
 class Fragments:
     """Makes a plan's fragments, and joins them to results."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, counted: bool = False) -> None:
         self.plan = plan
         self._state = SliceState(plan, store="lazy")
-        self.layout = Layout.of(plan)
+        self.layout = Layout.of(plan, counted=counted)
 
     def of_rows(self, table: pa.Table) -> pa.Table:
         """Some of a stream's rows as slices: one per key and slice that they touch."""
@@ -97,7 +113,7 @@ class Fragments:
             return self.layout.schema.empty_table()
         made = self._state.sliced(stream.table, np.ascontiguousarray(stream.ticks), stream.keys.codes, (stream.first, stream.last))
         columns: dict[str, Any] = dict(zip(self.plan.by, stream.keys.take(made.key), strict=True))
-        columns |= {CELL: made.cell, FIRST: made.first, LAST: made.last}
+        columns |= {CELL: made.cell, FIRST: made.first, LAST: made.last, COUNT: made.count}
         columns |= dict(zip(self.layout.held, made.held, strict=True))
         for names, arrays in zip(self.layout.states, made.states, strict=True):
             columns |= dict(zip(names, arrays, strict=True))
@@ -111,7 +127,7 @@ class Fragments:
         """
         keys, blocks = (encode(table, self.plan.by), np.empty(0)) if block is None else keys_and_blocks(table, self.plan.by)
         state = self._state
-        slices = state.coalesced(self._slices(table, keys.codes))
+        slices = state.coalesced(self.layout.slices(table, keys.codes))
         view, partials = view_of(slices, keys.count), state.partials_over(slices)
         bounds = [handler(q.shape).bounds(q.shape, view, self.plan.empty) for q in self.plan.queries]
         if block is not None:
@@ -119,19 +135,6 @@ class Fragments:
         asked = [look_at(b.lo, b.hi) for b in bounds]
         columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
         return result_table(self.plan, keys, bounds, columns)
-
-    def _slices(self, table: pa.Table, codes: Array) -> Slices:
-        layout = self.layout
-        cell = numbers(table.column(CELL))
-        first, last = (numbers(table.column(n)) for n in (FIRST, LAST)) if layout.timed else (cell, cell)
-        states = []
-        for form, names, machines in zip(layout.forms, layout.states, layout.machines, strict=True):
-            nothing = (*(form.identity or ()), *([0] * len(names)))
-            fields = [numbers(table.column(name), _signed(nothing[j], machines[j])) for j, name in enumerate(names)]
-            states.append([f.view(dtype(m)) for f, m in zip(fields, machines, strict=True)])
-        held = {name: numbers(table.column(name)) for name in set(layout.held)}
-        rows = np.ones(len(cell), np.int64)
-        return Slices(codes, cell, first, last, rows, [held[name] for name in layout.held], states)
 
 
 def _stored(machine: str) -> pa.DataType:

@@ -41,7 +41,8 @@ class KeyIndex:
         self.by = by
         self.values: list[pa.Array] = [pa.array([], plain_type(schema.field(name).type)) for name in by]
         self.count = 0 if by else 1
-        self._numbers: dict[tuple[Any, ...], int] = {}
+        self.renumbered = False
+        """Whether keys were forgotten, so that others have new numbers."""
 
     def encode(self, table: pa.Table) -> Array:
         """Each row's key number; new keys get new ones."""
@@ -57,16 +58,18 @@ class KeyIndex:
             numbers[fresh] = self.count + np.arange(int(fresh.sum()))
             self._append([keys.values[0].filter(pa.array(fresh))], int(fresh.sum()))
             return numbers[keys.codes]
-        numbers = np.empty(keys.count, np.int64)
-        fresh_places: list[int] = []
-        for k, key in enumerate(zip(*[_hashable(v) for v in keys.values], strict=True)):
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = self.count + len(fresh_places)
-                fresh_places.append(k)
-            numbers[k] = number
-        self._append([v.take(pa.array(fresh_places, pa.int64())) for v in keys.values], len(fresh_places))
-        return numbers[keys.codes]
+        # The keys that are known and those that came, numbered together: the first have their own numbers.
+        both = pa.table(
+            [pa.concat_arrays([old, new.cast(old.type)]) for old, new in zip(self.values, keys.values, strict=True)], list(self.by)
+        )
+        together = encode(both, self.by).codes
+        numbers_of = np.full(int(together.max(initial=-1)) + 1, -1, np.int64)
+        numbers_of[together[: self.count]] = np.arange(self.count)
+        places = np.flatnonzero(numbers_of[together[self.count :]] < 0)
+        numbers_of[together[self.count + places]] = self.count + np.arange(len(places))
+        found = numbers_of[together[self.count :]]
+        self._append([v.take(pa.array(places)) for v in keys.values], len(places))
+        return found[keys.codes]
 
     def _append(self, columns: list[pa.Array], count: int) -> None:
         if count:
@@ -82,6 +85,7 @@ class KeyIndex:
         went = np.zeros(self.count, np.int64)
         went[numbers] = np.arange(len(numbers))
         self.restore(self.take(numbers))
+        self.renumbered = True
         return went
 
     def restore(self, columns: list[pa.Array]) -> None:
@@ -89,17 +93,11 @@ class KeyIndex:
         self.values = columns
         if columns:
             self.count = len(columns[0])
-        if len(columns) > 1:
-            self._numbers = {key: k for k, key in enumerate(zip(*[_hashable(v) for v in columns], strict=True))}
 
 
 def plain_type(t: pa.DataType) -> pa.DataType:
     """A type without its dictionary."""
     return t.value_type if pa.types.is_dictionary(t) else t
-
-
-def _hashable(column: pa.Array) -> list[Any]:
-    return ["nan" if isinstance(v, float) and v != v else v for v in column.to_pylist()]
 
 
 def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:

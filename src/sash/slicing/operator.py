@@ -8,6 +8,7 @@ answered from partials alone lives in a :class:`~sash.slicing.slice_state.SliceS
 from __future__ import annotations
 
 import time as clock
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,20 +20,21 @@ from sash.algebra import Form
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument, LateRow, unknown
 from sash.plan.clock import ProcessingTime
-from sash.plan.logical import Plan, check_request, make_plan, make_query
+from sash.plan.logical import Plan, Query, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
+from sash.slicing.fragments import Layout
 from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
 from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
-from sash.slicing.slice_state import SliceState
+from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager, emitted, emitted_schema
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
-from sash.windows.base import Window
+from sash.windows.base import Periodic, Window
 
 Array = npt.NDArray[Any]
 
@@ -116,6 +118,8 @@ class Operator:
         self._last_seen = np.empty(0, np.int64)
         self._is_closed = False
         self._keys_to_check = FEWEST_KEYS
+        self._key_slack = 2.0
+        """By how much the keys that are remembered may outgrow those that lived when that was last looked at."""
         self._forms: list[Form | None] | None = None
 
     # Rows in.
@@ -136,7 +140,8 @@ class Operator:
             self._flush()
         return None
 
-    def _start(self, schema: pa.Schema) -> None:
+    def _start(self, schema: pa.Schema, homes: Callable[[int], Home] | None = None) -> None:
+        """The columns are known: plan, and make the states. With ``homes``, the slices of the n-th state live there."""
         asked, options = self._asked, self._asked.options
         time = asked.time if self._clock is None else self._clock.name
         plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
@@ -149,10 +154,16 @@ class Operator:
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
         self._reads = list(plan.reads)
-        for kind in STATES:
-            queries = tuple(q for q in plan.queries if self._kind(q.window) == kind)
+        groups: dict[tuple[str, bool], list[Query]] = {(kind, apart): [] for kind in STATES for apart in (False, True)}
+        for query in plan.queries:
+            kind = self._kind(query.window)
+            # Behind a store, slices in chunks are kept apart from those that are one chunk, since that is written whole.
+            apart = homes is not None and kind == "slices" and not isinstance(query.shape, Periodic)
+            groups[kind, apart].append(query)
+        for (kind, _), queries in groups.items():
             if queries:
-                self._states.append(self._state(kind, plan.with_queries(queries)))
+                home = homes(len(self._states)) if homes is not None and kind == "slices" else None
+                self._states.append(self._state(kind, plan.with_queries(tuple(queries)), home=home))
         self._intake = Intake(plan)
 
     @property
@@ -166,8 +177,9 @@ class Operator:
         sliced = (window.context == "context free" and not window.never_ends) or window.is_session
         return KIND if sliced and all(form is not None for form in self._forms or []) else "rows"
 
-    def _state(self, kind: str, plan: Plan, since: int = FAR_BACK) -> State:
-        return RowState(plan, since) if kind == "rows" else STATES[kind](plan, since, self._asked.options.store)
+    def _state(self, kind: str, plan: Plan, since: int = FAR_BACK, home: Home | None = None) -> State:
+        made: State = RowState(plan, since) if kind == "rows" else STATES[kind](plan, since, self._asked.options.store, home)
+        return made
 
     def _ahead_of(self, plan: Plan, limit: Duration) -> int:
         if plan.measure.nanos_per_tick is None:
@@ -263,12 +275,41 @@ class Operator:
         ids = np.arange(self._next_id, self._next_id + len(ticks)) if self._keeps_rows else ticks
         self._next_id += len(ticks)
         self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
+        self._seen_now(codes, ticks)
+        for state in self._states:
+            state.add(table, ticks, codes, ids, (oldest, newest))
+
+    def add_fragments(self, table: pa.Table) -> None:
+        """Take slices in that were made elsewhere, by the same queries and of rows that have a time (:mod:`sash.slicing.fragments`)."""
+        assert self._plan is not None
+        if not table.num_rows:
+            return
+        layout = Layout.of(self._plan, counted=True)
+        new = layout.slices(
+            table, self._keys.encode(table.select(list(self._plan.by))) if self._plan.by else np.zeros(len(table), np.int64)
+        )
+        self._stats.rows += int(new.count.sum())
+        horizon = max(self._watermark - self._lateness, FAR_BACK)
+        if int(new.first.min()) < horizon:
+            late = np.ones(len(new), bool)
+            for state in self._states:
+                late &= state.late(new.last, new.key, horizon)
+            self._stats.late += int(new.count[late].sum())
+            new = new.take(np.flatnonzero(~late))
+            if not len(new):
+                return
+        self._newest, self._dirty = max(self._newest, int(new.last.max())), min(self._dirty, int(new.first.min()))
+        self._seen_now(new.key, new.last)
+        for state in self._states:
+            assert isinstance(state, SliceState)
+            state.take_in(new, only=len(self._states) == 1)
+
+    def _seen_now(self, codes: Array, ticks: Array) -> None:
+        """These keys have rows of these times."""
         if self._idle is not None:
             missing = self._keys.count - len(self._last_seen)
             self._last_seen = np.concatenate([self._last_seen, np.full(missing, FAR_BACK, np.int64)])
             np.maximum.at(self._last_seen, codes, ticks)
-        for state in self._states:
-            state.add(table, ticks, codes, ids, (oldest, newest))
 
     # Results out.
 
@@ -335,7 +376,7 @@ class Operator:
             self._manager.renumber(went)
             if self._idle is not None:
                 self._last_seen = self._last_seen[kept]
-        self._keys_to_check = max(FEWEST_KEYS, 2 * self._keys.count)
+        self._keys_to_check = max(FEWEST_KEYS, int(self._key_slack * self._keys.count))
 
     def late_rows(self) -> pa.Table:
         """The rows that came too late for all of their windows since this was last asked (with ``late="output"``)."""

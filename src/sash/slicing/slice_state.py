@@ -255,6 +255,12 @@ class SliceState:
 
     # The slice manager: update and merge.
 
+    def take_in(self, new: Slices, *, only: bool) -> None:
+        """Slices that were made elsewhere; unless this is the only state, they are cut at other states' edges as well."""
+        if not only:
+            new = new.with_cells(self.slicer.cells(new.first))
+        self.merge(self.coalesced(new))
+
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
         if not self._measured_for:  # as many keys as come first
@@ -272,7 +278,7 @@ class SliceState:
             return updated
         self._grown = True
         if not len(old):
-            return self.coalesced(new)
+            return new
         # Of a single key, what comes before the new slices stays as it is.
         settled = 0
         if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
@@ -451,6 +457,21 @@ class SliceState:
         slices = self._none.rebuilt(columns)
         self._stored_again(slices, int(slices.key.max(initial=0)) + 1)
         self._grown = True
+        self.merges, self.splits = facts["merges"], facts["splits"]
+
+    # Behind a store.
+
+    def put_away(self) -> dict[str, Any]:
+        """What the next step has to know, besides the chunks."""
+        return {
+            "length": self.chunks.length, "origin": self.chunks.origin, "measured": self._measured_for,
+            "merges": self.merges, "splits": self.splits,
+        }  # fmt: skip
+
+    def take_out(self, facts: dict[str, Any]) -> None:
+        """Go on where the last step ended."""
+        self._measured_for = facts["measured"]
+        self.chunks = Chunks(self._home, facts["length"], facts["origin"], self._whole)
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property

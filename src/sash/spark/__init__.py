@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from sash.spark.progress import progress
 from sash.spark.sessions import session
 from sash.spark.shipping import ship
 
-__all__ = ["session", "ship"]
+__all__ = ["progress", "session", "ship"]

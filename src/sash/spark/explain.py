@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from sash.plan.logical import output_type
-from sash.spark.batch import prepare
 from sash.spark.frames import is_connect
+from sash.spark.prepare import prepare
 from sash.spark.requests import Request
 
 STAGES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import pickle
 import sysconfig
@@ -61,7 +62,7 @@ class MakeFragments:
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         fragments = Fragments(self.request.plan(self.schema))
-        for table in full_tables((_conformed(batch, self.schema) for batch in batches), self.most_rows):
+        for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
             yield fragments.of_rows(table.combine_chunks())
 
 
@@ -78,8 +79,8 @@ class Assemble:
         plan = self.request.plan(self.schema)
         fragments = Fragments(plan)
         position = FIRST if fragments.layout.timed else CELL
-        conformed = (_conformed(batch, self.schema) for batch in batches)
-        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, position), split=False):
+        in_order = (conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, position), split=False):
             yield fragments.assembled(piece.table.combine_chunks(), self.block)
 
 
@@ -95,8 +96,8 @@ class AggregateRows:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         large: LargeKey | None = None
-        conformed = (_conformed(batch, self.schema) for batch in batches)
-        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, plan.time), split=not plan.empty):
+        in_order = (conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time), split=not plan.empty):
             if piece.is_whole:
                 table = piece.table.combine_chunks()
                 yield aggregate_table(plan, table) if self.block is None else aggregate_blocks(plan, table, self.block)
@@ -153,8 +154,8 @@ class OverRows:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         large: LargeTrail | None = None
-        conformed = (_conformed(batch, self.schema) for batch in batches)
-        for piece in pieces(conformed, self.most_rows, lambda table: ordered(plan, table, plan.time)):
+        in_order = (conformed(batch, self.schema) for batch in batches)
+        for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time)):
             if piece.is_whole:
                 yield over_rows(plan, piece.table.combine_chunks(), self.block).select(list(self.columns))
                 continue
@@ -236,12 +237,19 @@ def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]]
 
     ``names`` are the columns' true names: Spark takes none with dots here.
     """
-    cloudpickle: Any = import_module("pyspark.cloudpickle")
-    with by_value(task.request):
-        payload = cloudpickle.dumps((own_sources(task.request.own_functions()), names, cloudpickle.dumps(task)))
-    wanted, numba_version = __version__, version("numba")
+    payload, found = sent(task, task.request, names), guard()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from found("sash.spark.tasks").perform(payload, batches)
+
+    return run
+
+
+def guard() -> Callable[[str], Any]:
+    """A function that imports one of our modules in a worker, or says what is missing there."""
+    wanted, numba_version = __version__, version("numba")
+
+    def found(module: str) -> Any:
         # Pickled by value, so it must not lean on any module that may be missing there.
         import importlib
         import sys
@@ -253,37 +261,48 @@ def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]]
             except ImportError as error:
                 hint = advice if name == "sash" else f"install it on every node (pip install 'numba=={numba_version}')"
                 raise ImportError(f"sash needs {name} on the executors, and {sys.executable} there lacks it ({error}); {hint}") from None
-        found = importlib.import_module("sash").__version__
-        if found != wanted:
-            raise ImportError(f"the executors have sash {found}, the driver has {wanted}; install the same version on every node")
-        yield from importlib.import_module("sash.spark.tasks").perform(payload, batches)
+        there = importlib.import_module("sash").__version__
+        if there != wanted:
+            raise ImportError(f"the executors have sash {there}, the driver has {wanted}; install the same version on every node")
+        return importlib.import_module(module)
 
-    return run
+    return found
 
 
 def perform(payload: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Do a task's work; an error is told in one line that names whose it is."""
-    import linecache
-
-    os.environ.setdefault("SASH_THREADS", "1")  # Spark runs as many tasks as there are cores
+    """Do a task's work."""
     try:
-        sources, names, inner = pickle.loads(payload)
-        for file, text in sources.items():
-            linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-        for table in pickle.loads(inner).run(batch.rename_columns(names) for batch in batches):
+        task, names = received(payload)
+        for table in task.run(batch.rename_columns(names) for batch in batches):
             yield from table.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
-    except SashError as error:
-        raise _short(error) from None
     except Exception as error:
-        raise _short(_named(error)) from None
+        raise told(error) from None
+
+
+def sent(task: Any, request: Request, names: list[str]) -> bytes:
+    """A task as bytes, with the sources of users' own functions."""
+    cloudpickle: Any = import_module("pyspark.cloudpickle")
+    with by_value(request):
+        payload: bytes = cloudpickle.dumps((own_sources(request.own_functions()), names, cloudpickle.dumps(task)))
+    return payload
+
+
+def received(payload: bytes) -> tuple[Any, list[str]]:
+    """The task again, in a worker."""
+    os.environ.setdefault("SASH_THREADS", "1")  # Spark runs as many tasks as there are cores
+    sources, names, inner = pickle.loads(payload)
+    for file, text in sources.items():
+        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    return pickle.loads(inner), names
+
+
+def told(error: Exception) -> Exception:
+    """An error in one line that names whose it is."""
+    return (error if isinstance(error, SashError) else _named(error)).with_traceback(None)
 
 
 ROWS_IN_BATCH = 1 << 16
 LIBRARY = sysconfig.get_path("stdlib")
-
-
-def _short(error: Exception) -> Exception:
-    return error.with_traceback(None)
 
 
 def _named(error: Exception) -> Exception:
@@ -301,7 +320,7 @@ def _named(error: Exception) -> Exception:
     )
 
 
-def _conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone here."""
     for place, field in enumerate(batch.schema):
         known = schema.get_field_index(field.name)

@@ -1,0 +1,153 @@
+"""The operator behind a store: taken out for a step, and put back after it.
+
+What a step reads and writes is the book (a small page that says what there is), the keys, and the chunks that its rows and its windows
+touch. The book carries a fingerprint of the query: state of another one is refused, and the difference is named.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sash._version import __version__
+from sash.errors import InvalidSnapshot
+from sash.slicing import encoding
+from sash.slicing.operator import Operator, Stats
+from sash.slicing.slice_state import Home, SliceState
+from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys
+
+QUERY, SEEN, GIVEN = "query", "seen", "given"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a step did, and what is there after it."""
+
+    rows: int
+    late: int
+    ahead: int
+    slices: int
+    kept_rows: int
+    keys: int
+    bytes_read: int
+    bytes_written: int
+
+
+class StoredOperator:
+    """An operator whose state is in a storage. One step, and then :meth:`put_back`; a step that fails leaves the storage as it was."""
+
+    def __init__(self, operator: Operator, schema: pa.Schema, storage: Storage, described: dict[str, Any], slack: float = 2.0) -> None:
+        """``operator`` is new; ``described`` is what must stay the same from step to step, as plain data."""
+        self._shelf = Shelf(storage)
+        self._operator = operator
+        self._described = described
+        self._fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+        self._stores: dict[int, StoredChunks] = {}
+        data = self._shelf.find(BOOK)
+        self._book: dict[str, Any] | None = None if data is None else encoding.to_json(data, "the state's book")
+        if self._book is not None:
+            self._check(self._book)
+        operator._start(schema, self._homes)
+        operator._key_slack = slack
+        self._keys = StoredKeys(self._shelf, () if self._book is None else self._book["keys"])
+        self.notes: dict[str, Any] = {} if self._book is None else self._book["notes"]
+        """What whoever holds the operator wants to remember."""
+        self._before = Stats() if self._book is None else Stats(**self._book["stats"])
+        if self._book is not None:
+            self._take_out(self._book)
+
+    def _check(self, book: dict[str, Any]) -> None:
+        if book["fingerprint"] == self._fingerprint:
+            return
+        old = encoding.to_json(self._shelf.get(QUERY), "the state's query")
+        differs = next((n for n in [*old, *self._described] if old.get(n) != self._described.get(n)), "sash")
+        raise InvalidSnapshot(
+            f"the checkpoint is of another query: its {differs} is {json.dumps(old.get(differs))}, this query's is "
+            f"{json.dumps(self._described.get(differs))}; start it with a new checkpoint, or give what it was started with"
+        )
+
+    def _homes(self, place: int) -> Home:
+        known: Iterable[tuple[int, int, int]] = () if self._book is None else self._book["states"][place]["chunks"]
+
+        def home(like: Any) -> StoredChunks:
+            self._stores[place] = StoredChunks(self._shelf, f"{place}:", like, (tuple(entry) for entry in known))  # type: ignore[misc]
+            return self._stores[place]
+
+        return home
+
+    def _take_out(self, book: dict[str, Any]) -> None:
+        op = self._operator
+        assert op._plan is not None
+        columns = self._keys.read(op._plan.schema)
+        if columns is not None:
+            op._keys.restore(columns)
+        op._watermark, op._newest, op._dirty = book["watermark"], book["newest"], book["dirty"]
+        op._next_id, op._keys_to_check = book["next_id"], book["keys_to_check"]
+        op._stats = Stats(**book["stats"])
+        if op._idle is not None:
+            (op._last_seen,) = encoding.to_arrays(self._shelf.get(SEEN), "the state's times of last rows")
+        if op._asked.options.emit != "final":
+            op._manager.load(encoding.to_json(self._shelf.get(GIVEN), "the state's given windows"))
+        for place, (state, facts) in enumerate(zip(op._states, book["states"], strict=True)):
+            if place in self._stores:
+                assert isinstance(state, SliceState)
+                state.take_out(facts)
+            else:
+                whole = encoding.to_json(self._shelf.get(f"{place}:facts"), "the state's facts")
+                state.load(whole, encoding.to_table(self._shelf.get(f"{place}:rows"), "the state's rows"))
+
+    @property
+    def watermark(self) -> int:
+        """Where the last step ended."""
+        return self._operator._watermark
+
+    def step(self, watermark: int, fragments: Iterable[pa.Table] = (), rows: Iterable[pa.Table] = ()) -> pa.Table:
+        """Add rows, or what was made of them elsewhere, and then advance."""
+        op = self._operator
+        parts = [table for table in fragments if table.num_rows]
+        if parts:
+            op.add_fragments(pa.concat_tables(parts))
+        for table in rows:
+            op.add(table)
+        return op._step(max(watermark, op._watermark))
+
+    def put_back(self) -> Progress:
+        """Write what has changed."""
+        op, shelf = self._operator, self._shelf
+        if op._plan is not None and op._plan.by:
+            self._keys.write(op._keys.values, again=op._keys.renumbered)
+        states = []
+        for place, state in enumerate(op._states):
+            if place in self._stores:
+                assert isinstance(state, SliceState)
+                states.append({**state.put_away(), "chunks": self._stores[place].book()})
+                continue
+            facts, table = state.save()
+            shelf.put(f"{place}:facts", lambda facts=facts: encoding.of_json(facts))  # type: ignore[misc]
+            shelf.put(f"{place}:rows", lambda table=table: encoding.of_table(table))  # type: ignore[misc]
+            states.append({})
+        if op._idle is not None:
+            shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]))
+        if op._asked.options.emit != "final":
+            shelf.put(GIVEN, lambda: encoding.of_json(op._manager.save()))
+        if self._book is None:
+            shelf.put(QUERY, lambda: encoding.of_json(self._described))
+        book = {
+            "fingerprint": self._fingerprint, "sash": __version__, "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
+            "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,
+            "states": states, "notes": self.notes,
+        }  # fmt: skip
+        shelf.put(BOOK, lambda: encoding.of_json(book))
+        shelf.write()
+        now, before = op._stats, self._before
+        held = [state.stats for state in op._states if not isinstance(state, SliceState)]
+        return Progress(
+            now.rows - before.rows, now.late - before.late, now.ahead - before.ahead,
+            sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(h["kept_rows"] for h in held),
+            op._keys.count, shelf.bytes_read, shelf.bytes_written,
+        )  # fmt: skip

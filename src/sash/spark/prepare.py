@@ -1,0 +1,154 @@
+"""A request over a frame: checked against its columns, and turned into one over the columns that matter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidExpression, InvalidType
+from sash.expressions import Expression, parse
+from sash.functions.call import Call
+from sash.plan.logical import Column, Plan, calls_of, check_columns, expression_of
+from sash.plan.spark import SparkChoice, choose_over, choose_spark
+from sash.slicing.inputs import stored_form
+from sash.slicing.results import output_schema
+from sash.slicing.trailing import over_names
+from sash.spark import sql
+from sash.spark.catalyst import unstated
+from sash.spark.requests import Request
+from sash.spark.types import OPAQUE, arrow_schema
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A request over a frame, checked, and turned into one over the columns that matter."""
+
+    frame: Any
+    """The columns that matter, expressions computed; rows without a time are gone, but for ``sash.over``."""
+    request: Request
+    schema: pa.Schema
+    plan: Plan
+    choice: SparkChoice
+    calls: list[Call]
+    """The aggregates as they were asked for."""
+
+
+def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
+    """Check a request against a frame's columns, and choose; no job runs."""
+    narrow, narrowed, schema, calls = narrow_down(frame, request)
+    plan = narrowed.plan(schema)
+    if request.trailing:
+        names = [*frame.columns, *(name for group in over_names(replace(plan, schema=like(schema, frame))) for name in group)]
+        choice = choose_over(plan)
+    else:
+        names = output_schema(plan).names
+        forms = [stored_form(c, schema) for c in plan.columns]
+        choice = choose_spark(replace(plan, columns=_as_asked(plan, calls)), forms, [unstated(c) for c in plan.columns], asked)
+    check_case(frame, names)
+    return Prepared(narrow, narrowed, schema, plan, choice, calls)
+
+
+def narrow_down(frame: Any, request: Request) -> tuple[Any, Request, pa.Schema, list[Call]]:
+    """The columns that matter, the request over them, their types, and the aggregates as they were asked for."""
+    reserved = [name for name in frame.columns if name.startswith(RESERVED)]
+    if reserved:
+        raise InvalidArgument(f"the frame has a column named {reserved[0]!r}; names that start with {RESERVED!r} are sash's own: rename it")
+    schema = arrow_schema(frame.schema)
+    check_columns(schema, request.by, request.time, request.order_by)
+    calls = calls_of(request.aggs)
+    for name in [request.time, *_listed(request.by), *_listed(request.order_by), *(i for c in calls for i in c.inputs)]:
+        if name in schema.names:
+            _refuse(schema.field(name).type, frame.schema, name)
+    return (*_narrowed(frame, request, calls, schema), calls)
+
+
+RESERVED = "@sash:"
+
+
+def _as_asked(plan: Plan, calls: list[Call]) -> tuple[Column, ...]:
+    """The columns, with the calls as users know them."""
+    return tuple(replace(c, call=call) for c, call in zip(plan.columns, calls, strict=True))
+
+
+def like(schema: pa.Schema, frame: Any) -> pa.Schema:
+    """The frame's own columns of a schema."""
+    return pa.schema([schema.field(k) for k in range(len(frame.columns))])
+
+
+def check_case(frame: Any, names: list[str]) -> None:
+    """Spark does not tell cases apart, unless it is told to."""
+    if str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
+        return
+    own = {name for name in frame.columns if names[: len(frame.columns)] == frame.columns}
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.lower(), name)
+        if other != name and not (name in own and other in own):
+            raise InvalidArgument(
+                f"the result would have columns named {other!r} and {name!r}, which Spark does not tell apart; use .alias(...)"
+            )
+
+
+def _refuse(t: pa.DataType, given: Any, name: str) -> None:
+    if t == OPAQUE or pa.types.is_null(t):
+        shown = given[name].dataType.simpleString()
+        raise InvalidType(f"column {name!r} has the type {shown}, which sash cannot read; cast it, or leave it out")
+
+
+def _listed(given: Any) -> list[Any]:
+    return [] if given is None else [given] if isinstance(given, str) else list(given)
+
+
+def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema) -> tuple[Any, Request, pa.Schema]:
+    """The columns that matter, and the request over them: what an expression means is computed by Spark, once, in a column of its own."""
+    own = frame.columns if request.trailing else list(dict.fromkeys([*_listed(request.by), request.time, *_listed(request.order_by)]))
+    found: dict[str, str] = {}
+    computed: dict[str, str] = {}
+
+    def named(expression: Expression, text: str) -> str:
+        """The column that has an expression's value: one of the frame's, or a new one."""
+        names = expression.columns(schema)
+        if sql.is_column(expression, schema) and text == expression.spark_sql():
+            if names[0] not in own:
+                found.setdefault(names[0], sql.quoted(names[0]))
+            return names[0]
+        return computed.setdefault(text, f"{RESERVED}x{len(computed)}")
+
+    rewritten = []
+    for call in calls:
+        condition = None if call.condition is None else expression_of(call.condition, schema)
+        inputs = []
+        for e in (expression_of(text, schema) for text in call.inputs):
+            text = e.spark_sql()
+            if condition is not None and not sql.is_column(e, schema):
+                # Where the condition does not hold, the expression is not asked for: it may have no value there.
+                text = f"case when {condition.spark_sql()} then {text} end"
+            inputs.append(named(e, text))
+        known = None if condition is None else named(condition, condition.spark_sql())
+        rewritten.append(replace(call, inputs=tuple(inputs), condition=known, given_alias=call.name))
+    found |= {name: text for text, name in computed.items()}
+    windows = request.windows.values() if isinstance(request.windows, dict) else [request.windows]
+    for text in (text for w in windows for text in getattr(w, "reads", ()) if text not in own):
+        found.setdefault(text, sql.quoted(text) if text in frame.columns else parse(text).spark_sql())
+    columns = ["*"] if request.trailing else [sql.quoted(name) for name in own]
+    narrow = frame if request.trailing else frame.where(f"{sql.quoted(request.time)} is not null")
+    try:
+        narrow = narrow.selectExpr(*columns, *[f"{text} as {sql.quoted(name)}" for name, text in found.items()])
+        result = arrow_schema(narrow.schema)
+    except Exception as error:
+        if type(error).__name__ not in ("AnalysisException", "ParseException"):
+            raise
+        reason = str(error).partition(" SQLSTATE")[0].partition(";\n")[0]
+        raise InvalidExpression(f"Spark does not take an expression among {', '.join(found.values())}: {reason}") from None
+    for call, made in zip(calls, rewritten, strict=True):
+        if made.condition is not None and not pa.types.is_boolean(result.field(made.condition).type):
+            t = result.field(made.condition).type
+            raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {t}")
+    texts = {name: text for text, name in computed.items()}
+    for name in found:
+        if result.field(name).type == OPAQUE or pa.types.is_null(result.field(name).type):
+            t = narrow.schema[name].dataType.simpleString()
+            raise InvalidType(f"{texts.get(name, name)!r} has the type {t}, which sash cannot read; cast it")
+    return narrow, replace(request, aggs=rewritten), result

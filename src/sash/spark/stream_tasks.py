@@ -1,0 +1,188 @@
+"""What runs in Spark's Python workers for a stream: rows to payloads, a bucket's step, and results out of payloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.columns import arrow_column
+from sash.slicing import encoding
+from sash.slicing.blocks import numbers
+from sash.slicing.fragments import Fragments
+from sash.slicing.keys import span_of
+from sash.slicing.operator import Operator
+from sash.slicing.stored import StoredOperator
+from sash.spark.pieces import full_tables
+from sash.spark.progress import MEASURED
+from sash.spark.requests import Request
+from sash.spark.tasks import Batches, conformed, received, told
+from sash.types import FAR_BACK, Duration
+
+Array = npt.NDArray[Any]
+
+BUCKET = "@sash:bucket"
+PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("payload", pa.binary())])
+ROWS_IN_PAYLOAD = 1 << 16
+
+
+@dataclass(frozen=True)
+class MakePayloads:
+    """Rows in any order to one payload for each bucket; every bucket has one, so that all see every step."""
+
+    request: Request
+    schema: pa.Schema
+    """The columns, with the bucket's number as the last."""
+    way: str
+    labels: tuple[int, ...]
+    most_rows: int
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        plan = self.request.plan(self.schema)
+        by = (*plan.by, BUCKET) if len(self.labels) > 1 else plan.by
+        fragments = Fragments(replace(plan, by=by), counted=True) if self.way == "fragments" else None
+        names = list(plan.reads)
+        for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
+            if not table.num_rows:
+                continue
+            table = table.combine_chunks()
+            newest = span_of(plan.measure.column(arrow_column(table.column(plan.time))))[1]
+            made = table if fragments is None else fragments.of_rows(table)
+            bucket = numbers(made.column(BUCKET)) if len(self.labels) > 1 else np.zeros(made.num_rows, np.int64)
+            places = np.argsort(bucket, kind="stable")
+            made = made.drop_columns([BUCKET]) if fragments is not None and len(self.labels) > 1 else made
+            made = (made if fragments is not None else made.select(names)).take(pa.array(places)).combine_chunks()
+            ends = np.searchsorted(bucket[places], np.arange(len(self.labels) + 1))
+            payloads = [
+                encoding.of_table(made.slice(a, b - a)) if b > a else None
+                for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+            ]
+            columns = [
+                pa.array(self.labels, pa.int32()),
+                pa.array([newest] * len(self.labels), pa.int64()),
+                pa.array(payloads, pa.binary()),
+            ]
+            yield pa.table(columns, schema=PAYLOADS)
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """One bucket's step: payloads and a watermark in, results out, the state in a map of Spark's."""
+
+    request: Request
+    schema: pa.Schema
+    way: str
+    labels: tuple[int, ...]
+    described: dict[str, Any]
+    emit: str
+    lateness: Duration | None
+    idle: Duration | None
+    delay: int | None
+    """How far the watermark stays behind the newest row, in ticks, where Spark has no watermark."""
+    shift: int
+    """What is added to Spark's watermark, in ticks."""
+    ticks_per_milli: int
+
+    def opened(self, storage: Any, label: int) -> StoredOperator:
+        """The bucket's operator, as the last step left it."""
+        windows = self.request.windows if isinstance(self.request.windows, dict) else {"window": self.request.windows}
+        operator = Operator(
+            windows, self.request.aggs, self.request.by, self.request.time, self.request.order_by,
+            lateness=self.lateness, emit=self.emit, idle=self.idle, store="lazy",
+        )  # fmt: skip
+        place = self.labels.index(label)
+        slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
+        return StoredOperator(operator, self.schema, storage, self.described, slack)
+
+    def watermark(self, operator: StoredOperator, spark: int | None, newest: Iterable[int]) -> int:
+        """The watermark of this step, in ticks."""
+        if spark is not None:
+            return spark * self.ticks_per_milli + self.shift if spark > 0 else FAR_BACK
+        if self.delay is None:
+            return FAR_BACK
+        return max([operator.watermark, *(n - self.delay for n in newest)])
+
+    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table, Any, StoredOperator]:
+        """Take payloads in and advance."""
+        operator = self.opened(storage, label)
+        given = list(rows)
+        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
+        watermark = self.watermark(operator, spark, (row.newest for row in given))
+        sort = {"fragments": tables} if self.way == "fragments" else {"rows": tables}
+        results = operator.step(watermark, **sort)
+        if not isinstance(self.request.windows, dict):
+            results = results.drop_columns(["query"])
+        return results, operator.put_back, operator
+
+
+class MapStorage:
+    """Spark's map state of one bucket."""
+
+    def __init__(self, state: Any) -> None:
+        self._state = state
+
+    def get(self, name: str) -> bytes | None:
+        found = self._state.getValue((name,))
+        return None if found is None else bytes(found[0])
+
+    def put(self, name: str, value: bytes) -> None:
+        self._state.updateValue((name,), (value,))
+
+    def remove(self, name: str) -> None:
+        self._state.removeKey((name,))
+
+
+_tasks: dict[bytes, Bucket] = {}
+"""Tasks are plain data: what a worker remembers of them holds for every version of the state."""
+TIMER = "timer"
+
+
+def handle(payload: bytes, state: Any, processor_handle: Any, key: Any, rows: Iterable[Any] | None, timer_values: Any) -> Iterator[Any]:
+    """What a bucket does with its rows, or when the watermark has moved on without any."""
+    try:
+        if payload not in _tasks:
+            _tasks[payload] = received(payload)[0]
+        yield from _stepped(_tasks[payload], state, processor_handle, int(key[0]), rows or (), timer_values, woken=rows is None)
+    except Exception as error:
+        raise told(error) from None
+
+
+def _stepped(
+    task: Bucket, state: Any, processor_handle: Any, label: int, rows: Iterable[Any], timer_values: Any, *, woken: bool
+) -> Iterator[Any]:
+    from pyspark.sql import Row
+
+    spark = None if timer_values is None else timer_values.getCurrentWatermarkInMs()
+    results, put_back, operator = task.step(MapStorage(state), label, rows, spark)
+    if spark is not None and operator.notes.get(TIMER) != spark + 1:
+        # The next watermark, whatever it is, wakes the bucket up; this one has.
+        if TIMER in operator.notes and not woken:
+            processor_handle.deleteTimer(operator.notes[TIMER])
+        processor_handle.registerTimer(spark + 1)
+        operator.notes[TIMER] = spark + 1
+    done = put_back()
+    measured = (done.rows, done.late, done.slices, done.kept_rows, done.keys, done.bytes_read, done.bytes_written)
+    yield Row(payload=None, **dict(zip(MEASURED, measured, strict=True)))
+    for batch in results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
+            writer.write_batch(batch)
+        yield Row(payload=sink.getvalue().to_pybytes(), **dict.fromkeys(MEASURED, 0))
+
+
+@dataclass(frozen=True)
+class Unpack:
+    """Results out of payloads."""
+
+    request: Request
+
+    def run(self, batches: Batches) -> Iterator[pa.Table]:
+        for batch in batches:
+            for payload in batch.column(0):
+                if payload.is_valid:
+                    with pa.ipc.open_stream(payload.as_buffer()) as reader:
+                        yield reader.read_all()
