@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 settings.register_profile(
     "default",
@@ -13,6 +13,7 @@ settings.register_profile(
     max_examples=int(os.environ.get("SASH_EXAMPLES", "25")),
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    phases=[p for p in Phase if p is not Phase.shrink or not os.environ.get("SASH_NO_SHRINK")],
 )
 settings.load_profile("default")
 

@@ -356,11 +356,9 @@ class Operator:
             state.evict(step.closed_now, self._keys.count, idle)
         if len(idle):
             self._last_seen[idle] = FAR_BACK
-            endless = [q.name for q in self._plan.queries if q.window.never_ends]
-            gone = set(idle.tolist())
-            for given in (self._manager.given.get(name, {}) for name in endless):
-                for identity in [i for i in given if i[0] in gone]:
-                    del given[identity]
+            for query in self._plan.queries:
+                if query.window.never_ends:
+                    self._manager.forget(query.name, idle)
         if self._plan.by and self._keys.count > self._keys_to_check:
             self._forget_keys()
         return result
@@ -368,7 +366,7 @@ class Operator:
     def _forget_keys(self) -> None:
         """A key's state goes when its last window has closed: so do its name and number, once enough have gone."""
         live = [state.live_keys() for state in self._states]
-        kept = np.unique(np.concatenate([*live, np.array(self._manager.live_keys(), np.int64)]).astype(np.int64))
+        kept = np.unique(np.concatenate([*live, self._manager.live_keys()]).astype(np.int64))
         if len(kept) <= self._keys.count // 2:
             went = self._keys.keep(kept)
             for state in self._states:
@@ -456,9 +454,10 @@ class Operator:
         header: dict[str, Any] = {"query": of_request(self._asked), "stats": vars(self._stats), "started": self._plan is not None}
         sections: dict[str, pa.Table] = {}
         if self._plan is not None:
+            given = {name: [c.tolist() for c in columns] for name, columns in self._manager.save().items()}
             header |= {
                 "watermark": self._watermark, "newest": self._newest, "dirty": self._dirty, "next_id": self._next_id, "since": self._since,
-                "last_seen": self._last_seen.tolist(), "given": self._manager.save(), "states": [],
+                "last_seen": self._last_seen.tolist(), "given": given, "states": [],
             }  # fmt: skip
             sections["schema"] = self._plan.schema.empty_table()
             sections["keys"] = pa.table(dict(zip(self._plan.by, self._keys.values, strict=True)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.slicing.keys import span_of
-from sash.slicing.slice_state import SliceState
+from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices, joined
 from sash.slicing.waiting import Waiting
 from sash.types import FAR_AHEAD, FAR_BACK
@@ -31,8 +31,8 @@ CODE = "@sash:code"
 class OrderedSliceState(SliceState):
     """The slice store and slice manager where order matters."""
 
-    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto") -> None:
-        super().__init__(plan, since, store)
+    def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto", home: Home | None = None) -> None:
+        super().__init__(plan, since, store, home)
         self.rows: dict[int, list[Run]] = {}
         """The rows of each chunk, in the order of their arrival."""
         self.waiting = Waiting()

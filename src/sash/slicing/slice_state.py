@@ -267,9 +267,7 @@ class SliceState:
             self.chunks = self._measured(len(np.unique(new.key)))
         for number, part in self.chunks.split(new):
             old = self.chunks.get(number)
-            merged = self._merged(self._none if old is None else old, part)
-            if merged is not old or self.chunks.length is not None:
-                self.chunks.put(number, merged)
+            self.chunks.put(number, self._merged(self._none if old is None else old, part))
 
     def _merged(self, old: Slices, new: Slices) -> Slices:
         """A chunk's slices with new ones."""

@@ -6,9 +6,9 @@ A step opens the book, reads the values that it touches, and writes those that h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from itertools import accumulate, pairwise
+from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from sash.errors import InvalidSnapshot
@@ -106,10 +106,12 @@ class StoredChunks:
     fan = 4
     trims = False
 
-    def __init__(self, shelf: Shelf, prefix: str, like: Slices, known: Iterable[tuple[int, int, int]] = ()) -> None:
+    def __init__(self, shelf: Shelf, prefix: str, like: Slices, known: Iterable[tuple[int, list[int], list[int]]] = ()) -> None:
         self._shelf, self._prefix, self._like = shelf, prefix, like
-        self._stored: dict[Name, int] = {(level, number): count for level, number, count in known}
+        self._stored: dict[Name, int] = {}
         """What the storage has, with the number of slices."""
+        for level, steps, counts in known:
+            self._stored.update(zip(((level, n) for n in accumulate(steps)), counts, strict=True))
         self._counts = dict(self._stored)
         self._read: dict[Name, Slices] = {}
 
@@ -144,9 +146,14 @@ class StoredChunks:
     def count(self, name: Name) -> int:
         return self._counts[name]
 
-    def book(self) -> list[tuple[int, int, int]]:
-        """What there is, for the next step."""
-        return [(level, number, count) for (level, number), count in self._counts.items()]
+    def book(self) -> list[tuple[int, list[int], list[int]]]:
+        """What there is, for the next step: for each level the chunks' distances, which are mostly the same, and their sizes."""
+        levels: dict[int, list[int]] = {}
+        for level, number in sorted(self._counts):
+            levels.setdefault(level, []).append(number)
+        return [
+            (level, [b - a for a, b in pairwise([0, *found])], [self._counts[level, n] for n in found]) for level, found in levels.items()
+        ]
 
 
 class StoredKeys:
@@ -181,19 +188,3 @@ class StoredKeys:
             table = pa.table([v.slice(known) for v in values], names=[f"c{k}" for k in range(len(values))])
             self._shelf.put(f"k{len(kept)}", lambda: encoding.of_table(table))
         self.segments = sizes
-
-
-def of_book(book: dict[str, Any]) -> bytes:
-    """The book as bytes."""
-    return encoding.of_json(book)
-
-
-def to_book(data: bytes) -> dict[str, Any]:
-    """The book again."""
-    book: dict[str, Any] = encoding.to_json(data, "the state's book")
-    return book
-
-
-def of_numbers(values: Any) -> bytes:
-    """One array of numbers as bytes."""
-    return encoding.of_arrays([np.asarray(values)])

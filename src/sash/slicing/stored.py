@@ -19,6 +19,7 @@ from sash.errors import InvalidSnapshot
 from sash.slicing import encoding
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
+from sash.slicing.slices import Slices
 from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys
 
 QUERY, SEEN, GIVEN = "query", "seen", "given"
@@ -72,10 +73,10 @@ class StoredOperator:
         )
 
     def _homes(self, place: int) -> Home:
-        known: Iterable[tuple[int, int, int]] = () if self._book is None else self._book["states"][place]["chunks"]
+        known = () if self._book is None else self._book["states"][place]["chunks"]
 
-        def home(like: Any) -> StoredChunks:
-            self._stores[place] = StoredChunks(self._shelf, f"{place}:", like, (tuple(entry) for entry in known))  # type: ignore[misc]
+        def home(like: Slices) -> StoredChunks:
+            self._stores[place] = StoredChunks(self._shelf, f"{place}:", like, known)
             return self._stores[place]
 
         return home
@@ -92,7 +93,8 @@ class StoredOperator:
         if op._idle is not None:
             (op._last_seen,) = encoding.to_arrays(self._shelf.get(SEEN), "the state's times of last rows")
         if op._asked.options.emit != "final":
-            op._manager.load(encoding.to_json(self._shelf.get(GIVEN), "the state's given windows"))
+            names = book["given"]
+            op._manager.load({n: encoding.to_arrays(self._shelf.get(f"{GIVEN}:{n}"), "the state's given windows") for n in names})
         for place, (state, facts) in enumerate(zip(op._states, book["states"], strict=True)):
             if place in self._stores:
                 assert isinstance(state, SliceState)
@@ -133,14 +135,15 @@ class StoredOperator:
             states.append({})
         if op._idle is not None:
             shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]))
-        if op._asked.options.emit != "final":
-            shelf.put(GIVEN, lambda: encoding.of_json(op._manager.save()))
+        given = op._manager.save()
+        for name, columns in given.items():
+            shelf.put(f"{GIVEN}:{name}", lambda columns=columns: encoding.of_arrays(columns))  # type: ignore[misc]
         if self._book is None:
             shelf.put(QUERY, lambda: encoding.of_json(self._described))
         book = {
             "fingerprint": self._fingerprint, "sash": __version__, "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
             "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,
-            "states": states, "notes": self.notes,
+            "states": states, "notes": self.notes, "given": list(given),
         }  # fmt: skip
         shelf.put(BOOK, lambda: encoding.of_json(book))
         shelf.write()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.plan.logical import RETRACTED, REVISION, Plan, Query
+from sash.slicing.given import Given, as_bounds
 from sash.slicing.keys import KeyIndex
 from sash.slicing.ordered_slices import OrderedSliceState
 from sash.slicing.ranges import look_at
@@ -21,7 +22,7 @@ from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState
 from sash.slicing.view import Bounds, View
 from sash.types import FAR_AHEAD, FAR_BACK
-from sash.windows.base import ContextAwareWindow, Everything, Marks, Periodic, Ranks, RowsBefore
+from sash.windows.base import ContextAwareWindow, Everything, Marks, Periodic, Ranks
 
 Array = npt.NDArray[Any]
 State = SliceState | RowState
@@ -76,8 +77,8 @@ class WindowManager:
     def __init__(self, emit: str) -> None:
         self.emit = emit
         self._closing: list[Callable[[], None]] = []
-        self.given: dict[str, dict[tuple[Any, ...], list[Any]]] = {}
-        """For each query: a window's identity to its revision, its content's fingerprint, when it is due, and how it was reported."""
+        self.given: dict[str, Given] = {}
+        """For each query what was given and is not closed."""
 
     def commit(self) -> None:
         """The step's results were computed: its windows are closed."""
@@ -89,21 +90,26 @@ class WindowManager:
         """A new step; one that failed left nothing behind."""
         self._closing = []
 
-    def live_keys(self) -> list[int]:
+    def live_keys(self) -> Array:
         """The keys of windows that may still change."""
-        return [identity[0] for given in self.given.values() for identity in given]
+        return np.concatenate([np.empty(0, np.int64), *(given.identity[:, 0] for given in self.given.values())])
 
     def renumber(self, went: Array) -> None:
         """Keys have new numbers."""
-        self.given = {name: {(int(went[i[0]]), *i[1:]): g for i, g in given.items()} for name, given in self.given.items()}
+        self.given = {name: given.renumbered(went) for name, given in self.given.items()}
 
-    def save(self) -> dict[str, Any]:
+    def forget(self, query: str, keys: Array) -> None:
+        """Keys are gone from a query that never ends."""
+        if query in self.given:
+            self.given[query] = self.given[query].without_keys(keys)
+
+    def save(self) -> dict[str, list[Array]]:
         """What was given, as data."""
-        return {name: [[list(i), *g] for i, g in given.items()] for name, given in self.given.items()}
+        return {name: given.arrays() for name, given in self.given.items()}
 
-    def load(self, saved: dict[str, Any]) -> None:
+    def load(self, saved: dict[str, list[Any]]) -> None:
         """Take over what was saved."""
-        self.given = {name: {tuple(i): [r, _tuples(c), d, _tuples(s)] for i, r, c, d, s in entries} for name, entries in saved.items()}
+        self.given = {name: Given.from_arrays(columns) for name, columns in saved.items()}
 
     def reports(self, state: State, step: Step, keys: int, starts_at: dict[str, int]) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""
@@ -226,56 +232,10 @@ class WindowManager:
 
     def _changes(self, query: Query, bounds: Bounds, due: Array, view: View, ids: Array | None, step: Step, *, complete: bool) -> Report:
         """New windows, changed ones, and those that are no more."""
-        given = self.given.setdefault(query.name, {})
-        present: set[tuple[Any, ...]] = set()
-        places, revisions = [], []
-        counts = view.row_offsets[bounds.hi] - view.row_offsets[bounds.lo]
-        for i, identity in enumerate(_identities(query, bounds)):
-            present.add(identity)
-            content: tuple[int, ...] = (int(counts[i]),)
-            if ids is not None:
-                low, high = int(view.row_offsets[bounds.lo[i]]), int(view.row_offsets[bounds.hi[i]])
-                content = (high - low, int(ids[low]), int(ids[high - 1]))
-            known = given.get(identity)
-            if known is not None and known[1] == content:
-                known[2] = int(due[i])
-                continue
-            revision = 0 if known is None else known[0] + 1
-            given[identity] = [revision, content, int(due[i]), _shown(bounds, i)]
-            places.append(i)
-            revisions.append(revision)
-        gone = [] if not complete else [i for i, g in given.items() if i not in present and g[1] is not None]
-        shown = []
-        for identity in gone:
-            entry = given[identity]
-            entry[0], entry[1] = entry[0] + 1, None
-            shown.append((identity[0], *entry[3], entry[0]))
-        for identity in [i for i, g in given.items() if g[2] <= step.closed_now]:
-            del given[identity]
-        changed = pick(bounds, np.array(places, np.int64))
-        return _with_retractions(changed, np.array(revisions, np.int64), shown)
-
-
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
-
-
-def _identities(query: Query, bounds: Bounds) -> list[tuple[Any, ...]]:
-    """What makes a window the same one at a later step."""
-    keys = bounds.keys.tolist()
-    if bounds.rows is not None:
-        return list(zip(keys, bounds.rows[0].tolist(), strict=True))
-    if isinstance(query.shape, RowsBefore):
-        return list(zip(keys, bounds.end.tolist(), strict=True))
-    known = [True] * len(keys) if bounds.end_known is None else bounds.end_known.tolist()
-    return list(zip(keys, bounds.start.tolist(), bounds.end.tolist(), known, strict=True))
-
-
-def _shown(bounds: Bounds, i: int) -> tuple[Any, ...]:
-    """How a window was reported, for its retraction."""
-    start = None if bounds.start_known is not None and not bounds.start_known[i] else int(bounds.start[i])
-    end = None if bounds.end_known is not None and not bounds.end_known[i] else int(bounds.end[i])
-    return (start, end, None if bounds.rows is None else (int(bounds.rows[0][i]), int(bounds.rows[1][i])))
+        before = self.given.get(query.name) or Given.nothing()
+        after, places, revision, gone = before.updated(Given.of(query, bounds, due, view, ids), complete=complete)
+        self._closing.append(partial(self.given.__setitem__, query.name, after.open_after(step.closed_now)))
+        return _with_retractions(pick(bounds, places), revision[places], gone)
 
 
 def pick(bounds: Bounds, places: Array) -> Bounds:
@@ -290,36 +250,28 @@ def pick(bounds: Bounds, places: Array) -> Bounds:
     )  # fmt: skip
 
 
-def _with_retractions(changed: Bounds, revisions: Array, gone: list[tuple[Any, ...]]) -> Report:
-    """Changed windows, then those that are no more, which hold no slices."""
-    if not gone:
+def _with_retractions(changed: Bounds, revisions: Array, gone: Given) -> Report:
+    """Changed windows, then those that are no more."""
+    if not len(gone):
         return Report(np.zeros(len(changed), np.int64), changed, revisions, np.zeros(len(changed), bool))
-    count = len(gone)
+    last = as_bounds(gone, ranked=changed.rows is not None)
 
-    def column(k: int) -> Array:
-        return np.array([0 if g[k] is None else g[k] for g in gone], np.int64)
+    def column(name: str) -> Array:
+        return np.concatenate([getattr(changed, name), getattr(last, name)])
 
-    def known(k: int, present: Array | None) -> Array:
-        before = np.ones(len(changed), bool) if present is None else present
-        return np.concatenate([before, np.array([g[k] is not None for g in gone])])
+    def known(name: str) -> Array:
+        given = getattr(changed, name)
+        return np.concatenate([np.ones(len(changed), bool) if given is None else given, getattr(last, name)])
 
-    nothing = np.zeros(count, np.int64)
     ranks = None
-    if any(g[3] is not None for g in gone) or changed.rows is not None:
-        before = changed.rows or (np.zeros(len(changed), np.int64),) * 2
-        ranks = tuple(np.concatenate([before[k], np.array([g[3][k] for g in gone], np.int64)]) for k in (0, 1))
+    if changed.rows is not None and last.rows is not None:
+        ranks = tuple(np.concatenate([changed.rows[k], last.rows[k]]) for k in (0, 1))
     bounds = Bounds(
-        np.concatenate([changed.keys, column(0)]),
-        np.concatenate([changed.lo, nothing]),
-        np.concatenate([changed.hi, nothing]),
-        np.concatenate([changed.start, column(1)]),
-        np.concatenate([changed.end, column(2)]),
-        known(1, changed.start_known),
-        known(2, changed.end_known),
-        ranks,  # type: ignore[arg-type]
-    )
-    retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(count, bool)])
-    return Report(np.zeros(len(bounds), np.int64), bounds, np.concatenate([revisions, column(4)]), retracted)
+        column("keys"), column("lo"), column("hi"), column("start"), column("end"),
+        known("start_known"), known("end_known"), ranks,  # type: ignore[arg-type]
+    )  # fmt: skip
+    retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(len(gone), bool)])
+    return Report(np.zeros(len(bounds), np.int64), bounds, np.concatenate([revisions, gone.revision]), retracted)
 
 
 def emitted_schema(plan: Plan, emit: str) -> pa.Schema:

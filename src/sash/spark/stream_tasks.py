@@ -96,7 +96,8 @@ class Bucket:
         )  # fmt: skip
         place = self.labels.index(label)
         slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
-        return StoredOperator(operator, self.schema, storage, self.described, slack)
+        reads = self.request.plan(self.schema).reads
+        return StoredOperator(operator, pa.schema([self.schema.field(n) for n in reads]), storage, self.described, slack)
 
     def watermark(self, operator: StoredOperator, spark: int | None, newest: Iterable[int]) -> int:
         """The watermark of this step, in ticks."""

@@ -1,0 +1,246 @@
+"""The operator behind a store, as streams on Spark use it: the same as in one process, whatever is batched and restarted how."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sash
+from sash import functions as S
+from sash import windows as W
+from sash.errors import InvalidSnapshot
+from sash.slicing import slice_state
+from sash.slicing.encoding import of_arrays, to_arrays
+from sash.slicing.storage import InDictionary, StoredChunks
+from tests.own_aggregates import affine
+from tests.own_windows import FourAndFive, Moved
+from tests.spark_cases import assert_same
+from tests.stream_cases import LocalStream, in_one_process
+
+SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("flag", pa.bool_()), ("n", pa.int64())])
+COMMUTE = [S.sum("v"), S.count(), S.max("v"), S.var_pop("v"), S.count("v").where("flag").alias("flagged")]
+ORDERED = [affine("coalesce(v, 0)").alias("affine"), S.first("v"), S.max_by("n", "v"), S.count()]
+HOLISTIC = [S.median("v"), S.collect_list("v"), S.count_distinct("v"), S.sum("v")]
+
+sliding = st.builds(lambda s, e, o: W.sliding(s, e, offset=o), st.integers(1, 200), st.integers(1, 9), st.integers(0, 9))
+context_free = st.one_of(sliding, st.builds(W.session, st.integers(1, 20)), st.just(FourAndFive()))
+others = st.one_of(
+    st.builds(lambda s, e, p: W.rows(s, e, partial=p), st.integers(1, 6), st.integers(1, 4), st.booleans()),
+    st.just(W.punctuation("flag")), st.builds(lambda n, e: W.last_rows(n, every=e), st.integers(1, 5), st.integers(1, 9)),
+    st.just(W.unbounded()), st.just(Moved("coalesce(v, 0)", 4)),
+)  # fmt: skip
+values = st.one_of(st.none(), st.integers(-5, 5))
+rows = st.lists(
+    st.tuples(st.sampled_from(["a", "b", "c", "d", None]), st.integers(-9, 30), st.one_of(st.none(), st.integers(-5, 5)), st.booleans()),
+    max_size=9,
+)
+steps = st.lists(st.tuples(st.lists(rows, max_size=3), st.integers(0, 50)), min_size=1, max_size=10)
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch):
+    """Few rows have many chunks, nodes and spans."""
+    monkeypatch.setattr(StoredChunks, "slices_in_chunk", 4)
+    monkeypatch.setattr(slice_state, "FEW_CHUNKS", 0)
+
+
+def table_of(given_rows, now, start):
+    columns = {
+        "k": [r[0] for r in given_rows], "t": [now + r[1] for r in given_rows], "v": [r[2] for r in given_rows],
+        "flag": [r[3] for r in given_rows], "n": range(start, start + len(given_rows)),
+    }  # fmt: skip
+    return pa.table({name: pa.array(values, SCHEMA.field(name).type) for name, values in columns.items()})
+
+
+def both(windows, aggs, given_steps, **options):
+    """Play the same steps in one process and behind stores; all results, and how many rows came too late."""
+    if any(w.is_session for w in windows.values()):
+        # Which session a row joins that comes after it may have closed depends on what else is kept, and on which rows it came with.
+        options["lateness"] = 1000
+    stream = LocalStream(SCHEMA, windows, aggs, by="k", order_by="n", **options)
+    op = in_one_process(SCHEMA, windows, aggs, by="k", time="t", order_by="n", **options)
+    now, start = 1000, 0
+    for parts, move in given_steps:
+        tables = []
+        for part in parts:
+            tables.append(table_of(part, now, start))
+            start += len(part)
+        for table in tables:
+            op.add(table)
+        now += move
+        yield op.advance(now), stream.step(tables[::-1], now)
+    assert stream.late == op.stats.late
+
+
+def compared(windows, aggs, given_steps, **options):
+    for mine, stored in both(windows, aggs, given_steps, **options):
+        keys = [n for n in ("query", "k", "window", "rows", "revision", "retracted") if n in mine.column_names]
+        assert_same(stored.select(mine.column_names), mine, keys)
+
+
+emits = st.sampled_from(["final", "update", "running"])
+lateness = st.sampled_from([None, 5, 40])
+many = st.dictionaries(st.sampled_from("abc"), context_free, min_size=1, max_size=3)
+
+
+@given(windows=many, given_steps=steps, emit=emits, late=lateness, plan=st.sampled_from(["auto", "rows"]))
+def test_slices(windows, given_steps, emit, late, plan):
+    compared(windows, COMMUTE, given_steps, emit=emit, lateness=late, plan=plan)
+
+
+@given(windows=many, given_steps=steps, emit=emits, late=lateness)
+def test_slices_that_keep_their_rows(windows, given_steps, emit, late):
+    compared(windows, ORDERED, given_steps, emit=emit, lateness=late)
+
+
+mixed = st.dictionaries(st.sampled_from("abc"), st.one_of(context_free, others), min_size=1, max_size=3)
+
+
+@given(windows=mixed, given_steps=steps, emit=emits, late=lateness, aggs=st.sampled_from([COMMUTE, HOLISTIC]))
+def test_rows(windows, given_steps, emit, late, aggs):
+    compared(windows, aggs, given_steps, emit=emit, lateness=late)
+
+
+@given(windows=mixed, given_steps=steps, idle=st.integers(1, 60), emit=emits)
+def test_keys_that_fall_silent(windows, given_steps, idle, emit):
+    compared(windows, COMMUTE, given_steps, emit=emit, idle=idle)
+
+
+@given(windows=many, given_steps=steps, buckets=st.integers(1, 9))
+def test_buckets_do_not_show(windows, given_steps, buckets):
+    compared(windows, COMMUTE, given_steps, buckets=buckets)
+
+
+@given(
+    columns=st.lists(st.sampled_from(["int64", "uint64", "int8", "float64", "bool", "int32"]), min_size=1, max_size=5),
+    count=st.integers(0, 40), data=st.data(),
+)  # fmt: skip
+def test_arrays_come_back_as_they_were(columns, count, data):
+    arrays = []
+    for name in columns:
+        if name == "bool":
+            values = data.draw(st.lists(st.booleans(), min_size=count, max_size=count))
+        elif name == "float64":
+            values = data.draw(st.lists(st.floats(), min_size=count, max_size=count))
+        else:
+            info = np.iinfo(name)
+            low = data.draw(st.integers(info.min, info.max))
+            high = data.draw(st.integers(low, info.max))
+            values = data.draw(st.lists(st.integers(low, high), min_size=count, max_size=count))
+            if data.draw(st.booleans()):
+                values.sort()
+        arrays.append(np.array(values, name))
+    if data.draw(st.booleans()):
+        arrays.append(arrays[0].copy())
+    again = to_arrays(of_arrays(arrays), "it")
+    assert [a.dtype for a in again] == [a.dtype for a in arrays]
+    assert all(a.tobytes() == b.tobytes() for a, b in zip(arrays, again, strict=True))
+    assert len({id(a) for a in again}) == len(again)  # whoever adds to one does not add to another
+
+
+def filled(steps_given=30, **options):
+    stream = LocalStream(SCHEMA, {"w": W.sliding(100, 10)}, COMMUTE, by="k", **options)
+    results = []
+    for i in range(steps_given):
+        table = table_of([(k, t, 1, True) for k in "abcd" for t in range(10)], 1000 + 10 * i, 40 * i)
+        results.append(stream.step([table], 1000 + 10 * i))
+    return stream, results
+
+
+def test_damaged_state_is_an_error_and_never_a_result():
+    stream, _ = filled(6)
+    whole = {label: dict(s.values) for label, s in stream.storages.items()}
+    label = max(whole, key=lambda name: len(whole[name]))
+    table = table_of([("a", 0, 1, True)], 1060, 0)
+    wanted = stream.step([table], 1100).sort_by("k")
+    read = set()
+    for name, value in whole[label].items():
+        for broken in (value[:-1], value[:-1] + bytes([value[-1] ^ 1]), b"", None, value[:4] + b"\x09" + value[5:]):
+            if name == "book" and broken is None:
+                continue  # a bucket without a book is a new one
+            damaged = {n: v for n, v in whole[label].items() if n != name} | ({} if broken is None else {name: broken})
+            stream.storages = {n: InDictionary(damaged if n == label else dict(v)) for n, v in whole.items()}
+            try:
+                found = stream.step([table], 1100)
+            except InvalidSnapshot as error:
+                read.add(name)
+                told = str(error)
+            else:
+                told = "damaged"
+                assert found.sort_by("k").equals(wanted)  # what is not read cannot do harm
+            assert "damaged" in told or "version 9" in told
+    assert {"book", "k0"} <= read
+    assert any(name.startswith("0:") for name in read)
+
+
+def test_a_changed_query_is_refused_and_the_difference_named():
+    stream, _ = filled(3)
+    changed = LocalStream(SCHEMA, {"w": W.sliding(100, 10)}, COMMUTE, by="k")
+    object.__setattr__(changed.bucket, "described", {"windows": "others", "aggs": "as they are"})
+    changed.storages = stream.storages
+    before = {label: dict(s.values) for label, s in stream.storages.items()}
+    with pytest.raises(InvalidSnapshot, match=r"another query: its windows is \"as they are\", this query's is \"others\""):
+        changed.step([table_of([("a", 0, 1, True)], 1030, 0)], 1030)
+    assert {label: s.values for label, s in changed.storages.items()} == before
+
+
+def test_state_of_closed_windows_goes():
+    stream, _ = filled(30)
+    sizes = []
+    for i in range(30, 90):
+        table = table_of([(k, t, 1, True) for k in "abcd" for t in range(10)], 1000 + 10 * i, 40 * i)
+        stream.step([table], 1000 + 10 * i)
+        sizes.append(stream.state_bytes)
+    assert max(sizes[20:]) <= 1.2 * max(sizes[:20])
+    stream.step([], 100_000)
+    assert all(not any(n[0].isdigit() for n in s.values) for s in stream.storages.values())
+
+
+def test_what_a_step_touches_does_not_grow_with_the_window(monkeypatch):
+    monkeypatch.setattr(StoredChunks, "slices_in_chunk", 64)
+    touched = {}
+    for slides in (100, 1000):
+        schema = pa.schema([("k", pa.int64()), ("t", pa.int64()), ("v", pa.int64())])
+        stream = LocalStream(schema, W.sliding(slides, 1), [S.max("v")], by="k", buckets=1)
+        rng = np.random.default_rng(1)
+
+        def rows_of(low, high, rng=rng):
+            t = np.repeat(np.arange(low, high), 64)
+            return pa.table({"k": np.tile(np.arange(64), high - low), "t": t, "v": rng.integers(0, 10**6, len(t))})
+
+        stream.step([rows_of(1000 - slides, 1000)], 1000)
+        first = 0
+        for now in range(1000, 1160):
+            first = len(stream.done) if now == 1032 else first
+            stream.step([rows_of(now, now + 1)], now + 1)
+        touched[slides] = (np.mean([p.bytes_read for p in stream.done[first:]]), np.mean([p.bytes_written for p in stream.done[first:]]))
+    assert touched[1000][0] < 2.5 * touched[100][0]
+    assert touched[1000][1] < 1.5 * touched[100][1]
+
+
+def test_buckets_are_spread_evenly(spark):
+    from pyspark.sql import functions as F
+
+    from sash.spark.buckets import labels, spark_hash
+
+    for count in (1, 3, 16, 40):
+        numbers = labels(count)
+        assert 0 in numbers
+        frame = spark.createDataFrame([(n,) for n in numbers], "n int").select("n", F.hash("n").alias("h"))
+        found = {r.n: r.h for r in frame.collect()}
+        assert all(spark_hash(n) == h for n, h in found.items())
+        assert sorted(h % count for h in found.values()) == list(range(count))
+
+
+def test_stream_in_other_steps_gives_the_same():
+    rng = np.random.default_rng(3)
+    table = pa.table({"k": rng.integers(0, 9, 400), "t": 1000 + rng.permutation(400), "v": rng.integers(-9, 9, 400)})
+    wanted = sash.aggregate(table, windows={"w": W.sliding(37, 5), "s": W.session(3)}, aggs=COMMUTE[:3], by="k", time="t")
+    for parts in (1, 3, 20):
+        stream = LocalStream(table.schema, {"w": W.sliding(37, 5), "s": W.session(3)}, COMMUTE[:3], by="k")
+        found = [stream.step([table.slice(a, 400 // parts + 1)], 0) for a in range(0, 400, 400 // parts + 1)]
+        found.append(stream.step([], 10_000))
+        assert_same(pa.concat_tables(found).cast(wanted.schema), wanted, ["query", "k", "window"])
