@@ -1,0 +1,294 @@
+"""``sash.aggregate`` on streaming frames, against the operator in one process over the same rows."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import shutil
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import sash
+from sash import functions as S
+from sash import windows as W
+from sash.errors import InvalidArgument, InvalidType, InvalidWindow
+from tests.spark_cases import COMMON, FREE, ORDERED, SECONDS, assert_same, rows
+
+ENDING = {name: spec for name, spec in SECONDS.items() if name != "unbounded"}
+MOVED = 400 * 86_400_000_000
+"""Spark's watermark starts in 1970, so the rows are moved on."""
+
+
+def stream_rows(count=600, seed=1):
+    table = rows(count, seed)
+    moved = pa.array([None if v is None else v + MOVED for v in table["t"].cast(pa.int64()).to_pylist()], pa.int64())
+    return table.set_column(table.column_names.index("t"), "t", moved.cast(pa.timestamp("us", "UTC"))).sort_by("t")
+
+
+class Folder:
+    """Files that arrive one after the other, a stream over them, and where it keeps its state."""
+
+    def __init__(self, spark, home, schema=None):
+        self.spark, self.home, self.count, self.schema = spark, home, 0, schema
+        (home / "in").mkdir()
+
+    def add(self, *tables):
+        for table in tables:
+            path = self.home / "in" / f"{self.count:04d}.parquet"
+            pq.write_table(table, path)
+            os.utime(path, (self.count + 1, self.count + 1))
+            self.count += 1
+        if self.schema is None:
+            self.schema = self.spark.read.parquet(str(self.home / "in")).schema
+
+    def source(self):
+        return self.spark.readStream.schema(self.schema).option("maxFilesPerTrigger", 1).parquet(str(self.home / "in"))
+
+    def run(self, frame, mode="append", name="results"):
+        """All that has arrived; what came out so far."""
+        writer = frame.writeStream.format("parquet") if mode == "append" else frame.writeStream.foreachBatch(self._kept)
+        if mode == "append":
+            writer = writer.option("path", str(self.home / name))
+        query = writer.outputMode(mode).option("checkpointLocation", str(self.home / f"{name}-state")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        self.query = query
+        if mode == "append":
+            return self.spark.read.schema(frame.schema).parquet(str(self.home / name)).toArrow()
+        return self.spark.read.schema(frame.schema).parquet(str(self.home / "kept")).toArrow()
+
+    def _kept(self, batch, number):
+        batch.write.mode("overwrite").parquet(str(self.home / "kept" / f"batch={number}"))
+
+
+@pytest.fixture
+def folder(spark, tmp_path):
+    return Folder(spark, tmp_path)
+
+
+def in_parts(table, parts):
+    size = -(-table.num_rows // parts)
+    return [table.slice(a, size) for a in range(0, table.num_rows, size)]
+
+
+def operator_of(table, windows, aggs, delay, **options):
+    """All rows at once, then the watermark of the newest."""
+    op = sash.Operator(windows, aggs, time="t", **options)
+    op.add(table)
+    newest = pc.max(table["t"]).as_py() - delay
+    return op.advance(newest)
+
+
+def keys_of(table, by):
+    return [n for n in ("query", *by, "window", "rows") if n in table.column_names]
+
+
+DELAY = datetime.timedelta(seconds=20)
+
+
+@pytest.mark.parametrize("what", ["fragments", "rows"])
+def test_all_windows_and_a_restart(folder, what):
+    specs = {n: ENDING[n] for n in FREE if n in ENDING} if what == "fragments" else ENDING
+    aggs = COMMON if what == "fragments" else ORDERED
+    table = stream_rows()
+    parts = in_parts(table, 4)
+    folder.add(*[parts[k] for k in (0, 1)])
+
+    def frame():
+        source = folder.source()
+        return sash.aggregate(source, specs, aggs, by="k", time="t", order_by="id", watermark=DELAY, buckets=3)
+
+    folder.run(frame())
+    folder.add(parts[2], parts[3])
+    got = folder.run(frame())
+    wanted = operator_of(table, specs, aggs, DELAY, by="k", order_by="id")
+    assert_same(got.cast(wanted.schema), wanted, keys_of(got, ["k"]))
+    assert set(got["query"].to_pylist()) >= {"sliding", "session", "tumbling"}
+    told = sash.spark.progress(folder.query)
+    assert told[-1]["late_rows"] == 0
+    assert told[-1]["slices" if what == "fragments" else "kept_rows"] > 0
+    assert told[-1]["bytes_written"] > 0
+    assert sum(p["without_time"] for p in told) == sum(p["t"].null_count for p in parts[2:])
+
+
+@pytest.mark.parametrize("emit", ["update", "running"])
+def test_revisions_end_where_final_results_are(folder, emit):
+    specs = {n: SECONDS[n] for n in ("sliding", "session", "rows", "punctuation", "unbounded")}
+    table = stream_rows(300)
+    shuffled = [table.take(pa.array(range(k, 300, 3))) for k in range(3)]
+    folder.add(*shuffled)
+    options = {"by": "k", "order_by": "id"}
+    aggs = [S.sum("v"), S.collect_list("id"), S.count()]
+    times = {"time": "t", "watermark": "50 seconds", "lateness": "600 seconds"}
+    frame = sash.aggregate(folder.source(), specs, aggs, emit=emit, buckets=2, **times, **options)
+    got = folder.run(frame, mode="update").drop_columns(["batch"])
+    last: dict = {}
+    for row in sorted(got.to_pylist(), key=lambda r: r["revision"]):
+        identity = (row["query"], row["k"], *(row["rows"] or {"start": None}).values()) if row["query"] == "rows" else (
+            row["query"], row["k"], *row["window"].values())  # fmt: skip
+        last[identity] = row
+    op = sash.Operator(specs, aggs, time="t", emit=emit, lateness="600 seconds", **options)
+    op.add(table)
+    newest = pc.max(table["t"]).as_py()
+    wanted = op.advance(newest - datetime.timedelta(seconds=50)).to_pylist()
+    assert len(wanted) > 4
+    for row in wanted:
+        identity = (row["query"], row["k"], *row["rows"].values()) if row["query"] == "rows" else (
+            row["query"], row["k"], *row["window"].values())  # fmt: skip
+        found = last.pop(identity)
+        assert {n: v for n, v in found.items() if n != "revision"} == {n: v for n, v in row.items() if n != "revision"}
+    assert all(row["retracted"] for row in last.values())
+    if emit == "running":
+        assert max(row["revision"] for row in got.to_pylist()) == 2
+
+
+def test_another_aggregation_behind_it(folder):
+    """Spark's own, and ours again, as a second stateful operator of one query."""
+    from pyspark.sql import functions as F
+
+    table = stream_rows(400)
+    folder.add(*in_parts(table, 4))
+    first = sash.aggregate(
+        folder.source(),
+        W.tumbling("5 seconds"),
+        [S.count().alias("n")],
+        by="k",
+        time="t",
+        watermark="1 second",
+        lateness="1 second",
+        buckets=2,
+    )
+    per_minute = first.groupBy(F.window("window", "1 minute")).agg(F.sum("n").alias("n"))
+    got = folder.run(per_minute, name="spark")
+    batch = sash.aggregate(table, W.tumbling("1 minute"), [S.count().alias("n")], time="t")
+    wanted = batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), pc.max(got["window"].combine_chunks().field("end"))))
+    assert len(wanted) > 2
+    assert_same(got.cast(wanted.schema), wanted, ["window"])
+    timed = first.select("k", "n", F.window_time("window").alias("at"))
+    again = sash.aggregate(timed, W.tumbling("1 minute"), [S.sum("n").alias("n")], time="at", buckets=2)
+    ours = folder.run(again, name="ours")
+    assert_same(ours.cast(wanted.schema), wanted, ["window"])
+
+
+def test_sessions_behind_which_another_operator_stands_lose_nothing(folder):
+    from pyspark.sql import functions as F
+
+    start = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
+    seconds = [0, 1, 4, 7, 8, 20, 23, 30, 31, 60, 90]
+    table = pa.table({"t": pa.array([start + datetime.timedelta(seconds=s) for s in seconds], pa.timestamp("us", "UTC"))})
+    folder.add(*in_parts(table, 11))
+    sessions = sash.aggregate(folder.source(), W.session("3 seconds"), [S.count().alias("n")], time="t", watermark="0 seconds")
+    got = folder.run(sessions.groupBy(F.window("window", "10 seconds")).agg(F.sum("n").alias("n")))
+    assert sum(got["n"].to_pylist()) == 10  # the last one is open
+    query = folder.query.lastProgress
+    assert all(op.numRowsDroppedByWatermark == 0 for op in query.stateOperators)
+
+
+def test_an_integer_measure_has_its_own_watermark(folder):
+    table = pa.table({"k": [1, 2] * 200, "t": list(range(400)), "v": list(range(400))})
+    folder.add(*in_parts(table, 4))
+    specs = {"w": W.sliding(50, every=10), "s": W.session(3)}
+    got = folder.run(sash.aggregate(folder.source(), specs, [S.sum("v")], by="k", time="t", watermark=25, buckets=2))
+    op = sash.Operator(specs, [S.sum("v")], by="k", time="t")
+    op.add(table)
+    wanted = op.advance(399 - 25)
+    assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
+
+
+def test_late_rows_and_rows_ahead_are_counted(folder):
+    now = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
+    back = now - datetime.timedelta(hours=1)
+
+    def batch(*times):
+        return pa.table({"t": pa.array(times, pa.timestamp("us", "UTC")), "v": [1] * len(times)})
+
+    second = datetime.timedelta(seconds=1)
+    folder.add(batch(back, back + second, None), batch(back + 100 * second, now + datetime.timedelta(days=9)))
+    folder.add(batch(back + 101 * second), batch(back + 102 * second, back + second, back + 99 * second))
+    frame = sash.aggregate(folder.source(), W.tumbling("10 seconds"), [S.sum("v")], time="t", watermark="5 seconds", max_ahead="1 day")
+    got = folder.run(frame)
+    told = sash.spark.progress(folder.query)
+    assert [sum(p[n] for p in told) for n in ("late_rows", "ahead", "without_time")] == [1, 1, 1]
+    assert sum(got["sum(v)"].to_pylist()) == 2
+    assert told[-1]["watermark"].startswith((back + 97 * second).isoformat()[:19])
+
+
+def test_processing_time(folder):
+    folder.add(pa.table({"v": [1, 2]}), pa.table({"v": [3]}))
+    frame = sash.aggregate(folder.source(), W.tumbling("1 hour"), [S.sum("v").alias("s")], time=sash.processing_time(), emit="running")
+    got = folder.run(frame, mode="update")
+    assert max(got["s"].to_pylist()) <= 6
+    assert got["window"][0]["start"].is_valid
+
+
+def test_a_frame_with_its_own_watermark_keeps_it(folder):
+    table = stream_rows(200)
+    folder.add(*in_parts(table, 2))
+    own = folder.source().withWatermark("t", "20 seconds")
+    got = folder.run(sash.aggregate(own, ENDING["sliding"], [S.count()], by="k", time="t", buckets=2))
+    wanted = operator_of(table, {"window": ENDING["sliding"]}, [S.count()], DELAY, by="k").drop_columns(["query"])
+    assert_same(got.cast(wanted.schema), wanted, ["k", "window"])
+    with pytest.raises(InvalidArgument, match="has a watermark on 't' already"):
+        sash.aggregate(own, W.tumbling("1 second"), [S.count()], time="t", watermark="1 second")
+    with pytest.raises(InvalidArgument, match="max_ahead= sets rows aside before"):
+        sash.aggregate(own, W.tumbling("1 second"), [S.count()], time="t", max_ahead="1 second")
+    other = folder.source().selectExpr("*", "t as u").withWatermark("u", "1 second")
+    with pytest.raises(InvalidArgument, match="watermark is on 'u'"):
+        sash.aggregate(other, W.tumbling("1 second"), [S.count()], time="t")
+
+
+def test_a_changed_query_on_an_old_checkpoint_is_refused(folder):
+    table = stream_rows(100)
+    folder.add(*in_parts(table, 2))
+
+    def frame(**changes):
+        request = {"windows": W.tumbling("5 seconds"), "aggs": [S.sum("v + 1").alias("s")], "by": "k", "buckets": 2, **changes}
+        return sash.aggregate(folder.source(), time="t", watermark="1 second", **request)
+
+    folder.run(frame())
+    folder.add(table)
+    for changes, name in (
+        ({"windows": W.tumbling("6 seconds")}, "windows"),
+        ({"aggs": [S.sum("v + 2").alias("s")]}, "aggs"),
+        ({"buckets": 3}, "buckets"),
+    ):
+        kept = folder.home / "before"
+        shutil.copytree(folder.home / "results-state" / "state", kept)
+        with pytest.raises(Exception, match=f"checkpoint is of another query: its {name} is"):
+            folder.run(frame(**changes))
+        shutil.rmtree(kept)
+    folder.run(frame())  # nothing was lost
+
+
+def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
+    folder.add(stream_rows(10))
+    source = folder.source()
+
+    def refused(match, kind=InvalidArgument, frame=source, **changes):
+        request = {"windows": W.tumbling("5 seconds"), "aggs": [S.sum("v")], "by": "k", "time": "t", "watermark": "1 second", **changes}
+        with pytest.raises(kind, match=match):
+            sash.aggregate(frame, **request)
+
+    refused("emit='final' gives a window when the watermark passes its end, and there is none", watermark=None)
+    refused("emit='update' gives a window when", watermark=None, emit="update")
+    refused("lateness must not be negative", lateness="-1 second")
+    refused("late='output' is for sash.Operator", late="output")
+    refused("empty=True is for batch", empty=True)
+    refused("'window' .* never ends", windows=W.unbounded())
+    refused("buckets must be a positive integer", buckets=0)
+    refused("plan must be one of auto, fragments, rows", plan="catalyst")
+    refused("plan='fragments' cannot be had here", plan="fragments", windows=W.rows(3))
+    refused("give an integer in the column's own unit|does not fit", kind=InvalidWindow, time="v")
+    refused("time", kind=(InvalidType, InvalidArgument), time="k")
+    refused("max_ahead compares with the clock", time="v", max_ahead="1 hour", watermark=1, windows=W.tumbling(5))
+    provider = spark.conf.get("spark.sql.streaming.stateStore.providerClass")
+    spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider.replace("RocksDB", "HDFSBacked"))
+    try:
+        refused("streams need Spark's RocksDB state store")
+    finally:
+        spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
+    frame = sash.aggregate(source, W.tumbling("5 seconds"), [S.sum("v")], by="k", time="t", watermark="1 second")
+    with pytest.raises(Exception, match=r"(?i)complete"):
+        frame.writeStream.format("memory").queryName("complete").outputMode("complete").start()
