@@ -14,7 +14,7 @@ from sash.slicing.keys import encode
 from sash.slicing.storage import InDictionary
 from sash.spark.buckets import labels
 from sash.spark.requests import Request
-from sash.spark.stream_tasks import BUCKET, Bucket, MakePayloads
+from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads
 from sash.types import Duration
 
 FACTS = {"windows": "as they are", "aggs": "as they are"}
@@ -34,7 +34,9 @@ class LocalStream:
         self.way = choose_stream(made, [stored_form(c, schema) for c in made.columns], plan).way
         self.labels = labels(buckets if made.by else 1)
         self.by = made.by
-        self.bucket = Bucket(self.request, schema, self.way, self.labels, FACTS, emit, duration(lateness), duration(idle), delay, 0, 1)
+        self.bucket = Bucket(
+            self.request, schema, self.way, self.labels, FACTS, emit, duration(lateness), duration(idle), Clock(delay, 0, 1)
+        )
         with_bucket = schema.append(pa.field(BUCKET, pa.int32())) if len(self.labels) > 1 else schema
         self.payloads = MakePayloads(self.request, with_bucket, self.way, self.labels, 1 << 20)
         self.storages = {label: InDictionary() for label in self.labels}
@@ -60,8 +62,8 @@ class LocalStream:
         results, before = [], {label: dict(storage.values) for label, storage in self.storages.items()}
         try:
             for label in self.labels:
-                found, put_back, _ = self.bucket.step(self.storages[label], label, given[label], watermark)
-                self.done.append(put_back())
+                found, operator = self.bucket.step(self.storages[label], label, given[label], watermark)
+                self.done.append(operator.put_back())
                 self.late += self.done[-1].late
                 results.append(found)
         except Exception:

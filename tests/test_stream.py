@@ -292,3 +292,44 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     frame = sash.aggregate(source, W.tumbling("5 seconds"), [S.sum("v")], by="k", time="t", watermark="1 second")
     with pytest.raises(Exception, match=r"(?i)complete"):
         frame.writeStream.format("memory").queryName("complete").outputMode("complete").start()
+
+
+def test_over_gives_each_row_once_the_watermark_has_passed_it(folder):
+    table = stream_rows(300)
+    parts = in_parts(table, 3)
+    specs = {"ten": W.trailing("10 seconds"), "five": W.trailing_rows(5)}
+    aggs = [S.sum("v").alias("sum"), S.max_by("id", "x").alias("top"), S.count().alias("n")]
+    folder.add(parts[0])
+
+    def frame():
+        return sash.over(folder.source(), specs, aggs, by="k", time="t", order_by="id", watermark="5 seconds", buckets=2)
+
+    folder.run(frame())
+    folder.add(*parts[1:])
+    late = parts[0].slice(20, 3)
+    folder.add(late)
+    got = folder.run(frame())
+    wanted = sash.over(table, specs, aggs, by="k", time="t", order_by="id")
+    horizon = pc.max(table["t"]).as_py() - datetime.timedelta(seconds=5)
+    wanted = wanted.filter(pc.or_kleene(pc.less(wanted["t"], horizon), pc.is_null(wanted["t"])))
+    assert_same(got.cast(wanted.schema), wanted, ["id"])
+    told = sash.spark.progress(folder.query)
+    assert sum(p["late_rows"] for p in told) == late.num_rows - late["t"].null_count
+    assert 0 < told[-1]["kept_rows"] < 250
+    with pytest.raises(InvalidArgument, match="a row is given when the watermark has passed it"):
+        sash.over(folder.source(), specs, aggs, by="k", time="t")
+
+
+def test_over_with_an_aggregation_behind_it(folder):
+    from pyspark.sql import functions as F
+
+    table = stream_rows(200)
+    folder.add(*in_parts(table, 3))
+    rows_with = sash.over(
+        folder.source(), W.trailing("10 seconds"), [S.count().alias("n")], by="k", time="t", watermark="5 seconds", buckets=2
+    )
+    got = folder.run(rows_with.groupBy(F.window("t", "20 seconds")).agg(F.count("*").alias("rows")))
+    batch = sash.aggregate(table, W.tumbling("20 seconds"), [S.count().alias("rows")], time="t")
+    wanted = batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), pc.max(got["window"].combine_chunks().field("end"))))
+    assert len(wanted) > 5
+    assert_same(got.cast(wanted.schema), wanted, ["window"])

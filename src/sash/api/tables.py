@@ -51,7 +51,8 @@ def aggregate(
     if is_spark(data):
         from sash.spark.batch import aggregate_frame
         from sash.spark.requests import Request
-        from sash.spark.stream import StreamOptions, aggregate_stream
+        from sash.spark.stream import aggregate_stream
+        from sash.spark.watermarks import StreamOptions
 
         request = Request(windows, aggs, by, time, order_by, empty)
         if data.isStreaming:
@@ -76,6 +77,8 @@ def over(
     order_by: Any = None,
     watermark: Any = None,
     late: str = "drop",
+    max_ahead: Any = None,
+    buckets: int | None = None,
 ) -> Any:
     """Every row of ``data`` with the aggregates of its trailing windows; the order of a table's rows is kept.
 
@@ -85,14 +88,19 @@ def over(
     >>> sash.over(rows, windows=W.trailing(4), aggs=[S.sum("cpu").alias("recent")], time="t").column("recent").to_pylist()
     [3, 7, 12, 6]
     """
-    _check_stream_options(watermark, None, "final", late, None, None, None)
+    _check_stream_options(watermark, None, "final", late, None, max_ahead, buckets)
     if windows is None:
         raise InvalidArgument("windows is missing; give W.trailing(...) or W.trailing_rows(...)")
     if is_spark(data):
         from sash.spark.batch import over_frame
         from sash.spark.requests import Request
+        from sash.spark.stream import over_stream
+        from sash.spark.watermarks import StreamOptions
 
-        return over_frame(data, Request(windows, aggs, by, time, order_by, trailing=True))
+        request = Request(windows, aggs, by, time, order_by, trailing=True)
+        if data.isStreaming:
+            return over_stream(data, request, StreamOptions.of(watermark, None, "final", late, None, max_ahead, buckets, "auto"))
+        return over_frame(data, request)
     table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, trailing=True)
     over_names(plan)

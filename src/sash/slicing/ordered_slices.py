@@ -31,6 +31,10 @@ CODE = "@sash:code"
 class OrderedSliceState(SliceState):
     """The slice store and slice manager where order matters."""
 
+    keeps_rows = True
+    numbers = "@sash:number"
+    """The column that tells rows apart."""
+
     def __init__(self, plan: Plan, since: int = FAR_BACK, store: str = "auto", home: Home | None = None) -> None:
         super().__init__(plan, since, store, home)
         self.rows: dict[int, list[Run]] = {}
@@ -39,7 +43,7 @@ class OrderedSliceState(SliceState):
         self.recomputed = 0
 
     def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
-        table = table.select(list(self.plan.reads))
+        table = table.select(list(self.plan.reads)).append_column(self.numbers, pa.array(ids))
         if self.since > span[0]:
             seen = ticks >= self.since
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
@@ -131,7 +135,7 @@ class OrderedSliceState(SliceState):
             self._keep(*run)
 
     def with_queries(self, plan: Plan) -> None:
-        names = list(plan.reads)
+        names = [*plan.reads, self.numbers]
         self.rows = {n: [(table.select(names), t, c) for table, t, c in runs] for n, runs in self.rows.items()}
         self.waiting.select(names)
         super().with_queries(plan)
@@ -149,12 +153,15 @@ class OrderedSliceState(SliceState):
         self.settle(FAR_AHEAD)
         facts, _ = super().save()
         runs = [run for number in self.chunks.numbers for run in self.rows[number]]
-        empty = self.plan.schema.empty_table().select(list(self.plan.reads))
+        empty = self.plan.schema.empty_table().select(list(self.plan.reads)).append_column(self.numbers, pa.array([], pa.int64()))
         table, _, codes = _together(runs) if runs else (empty, None, np.empty(0, np.int64))
         return {**facts, "kind": KIND}, table.append_column(CODE, pa.array(codes, pa.int64()))
 
     def load(self, facts: dict[str, Any], table: pa.Table) -> None:
         table = table.combine_chunks()
+        numbers = table.column(self.numbers).to_numpy()
+        if np.any(numbers[1:] < numbers[:-1]):  # by arrival: that is the order of ties
+            table = table.take(pa.array(np.argsort(numbers)))
         codes = table.column(CODE).to_numpy().copy()
         self.chunks = self._measured(int(codes.max(initial=0)) + 1)
         if len(codes):

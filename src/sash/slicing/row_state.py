@@ -32,6 +32,8 @@ class RowState:
     """Rows in order, and what of each key's windows is closed."""
 
     keeps_rows = True
+    numbers = "\0ids"
+    """The column of what is saved that tells rows apart."""
 
     def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
         self.plan = plan
@@ -281,8 +283,13 @@ class RowState:
 
     def load(self, facts: dict[str, Any], table: pa.Table) -> None:
         """Take over what was saved."""
-        self.ticks, self.codes, self.ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
-        self.table = table.drop_columns(["\0ticks", "\0codes", "\0ids"]).combine_chunks()
+        table = table.combine_chunks()
+        ids = table.column("\0ids").to_numpy()
+        if np.any(ids[1:] < ids[:-1]):  # by arrival first: that is the order of ties
+            table = table.take(pa.array(np.argsort(ids)))
+        ticks, codes, ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
+        if len(ids):
+            self._place(table.drop_columns(["\0ticks", "\0codes", "\0ids"]), ticks, codes, ids)
         self.bases = np.array(facts["bases"], np.int64)
         self.gone_until = np.array(facts["gone_until"], np.int64)
         self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}

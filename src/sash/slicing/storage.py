@@ -5,10 +5,12 @@ A step opens the book, reads the values that it touches, and writes those that h
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable
 from itertools import accumulate, pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from sash.errors import InvalidSnapshot
@@ -60,6 +62,11 @@ class Shelf:
         self._changed: dict[str, Callable[[], bytes] | None] = {}
         self.bytes_read = 0
         self.bytes_written = 0
+
+    @property
+    def changed(self) -> Iterable[str]:
+        """The names of values that will be written or removed."""
+        return self._changed
 
     def find(self, name: str) -> bytes | None:
         """A value that may be missing."""
@@ -188,3 +195,58 @@ class StoredKeys:
             table = pa.table([v.slice(known) for v in values], names=[f"c{k}" for k in range(len(values))])
             self._shelf.put(f"k{len(kept)}", lambda: encoding.of_table(table))
         self.segments = sizes
+
+
+class StoredRows:
+    """Numbered rows on a shelf, in segments: a step writes the rows that came, and a segment again once most of its rows have gone."""
+
+    def __init__(self, shelf: Shelf, prefix: str, number: str, segments: Iterable[list[Any]] = ()) -> None:
+        self._shelf, self._prefix, self._number = shelf, prefix, number
+        self._segments: dict[int, tuple[int, str | None]] = {int(n): (count, gone) for n, count, gone in segments}
+        """For each segment how many rows it was written with, and which of them have gone."""
+        self._read: dict[int, pa.Table] = {}
+
+    def read(self) -> pa.Table | None:
+        """All rows."""
+        found = []
+        for n, (count, gone) in self._segments.items():
+            table = encoding.to_table(self._shelf.get(f"{self._prefix}{n}"), f"the state's rows {n}")
+            if table.num_rows != count:
+                raise InvalidSnapshot(f"the state is damaged: its rows {n} are {table.num_rows}, and should be {count}")
+            self._read[n] = table
+            found.append(table if gone is None else table.filter(_flags(gone, count)))
+        return pa.concat_tables(found).combine_chunks() if found else None
+
+    def write(self, table: pa.Table, *, again: bool = False) -> None:
+        """Keep these rows and no others; ``again`` if those that were there have changed."""
+        numbers = table.column(self._number).to_numpy()
+        known = np.zeros(len(numbers), bool)
+        for n, old in self._read.items():
+            was = old.column(self._number).to_numpy()
+            alive = np.isin(was, numbers)
+            if again or not alive.any() or 2 * int(alive.sum()) < len(was):
+                self._shelf.remove(f"{self._prefix}{n}")
+                del self._segments[n]
+            else:
+                known |= np.isin(numbers, was)
+                self._segments[n] = (len(was), None if alive.all() else _text(alive))
+        self._read = {}
+        if not known.all():
+            name = max(self._segments, default=-1) + 1
+            while f"{self._prefix}{name}" in self._shelf.changed:  # what is removed in this step is not written in it
+                name += 1
+            fresh = table.filter(pa.array(~known)).combine_chunks()
+            self._segments[name] = (fresh.num_rows, None)
+            self._shelf.put(f"{self._prefix}{name}", lambda: encoding.of_table(fresh))
+
+    def book(self) -> list[list[Any]]:
+        """What there is, for the next step."""
+        return [[n, count, gone] for n, (count, gone) in self._segments.items()]
+
+
+def _text(flags: Any) -> str:
+    return base64.b64encode(np.packbits(flags).tobytes()).decode()
+
+
+def _flags(text: str, count: int) -> pa.Array:
+    return pa.array(np.unpackbits(np.frombuffer(base64.b64decode(text), np.uint8), count=count).astype(bool))

@@ -20,7 +20,7 @@ from sash.slicing import encoding
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices
-from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys
+from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys, StoredRows
 
 QUERY, SEEN, GIVEN = "query", "seen", "given"
 
@@ -39,6 +39,33 @@ class Progress:
     bytes_written: int
 
 
+def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | None:
+    """The book that the last step wrote, if there was one; one of another query is refused, and the difference is named."""
+    data = shelf.find(BOOK)
+    if data is None:
+        return None
+    book: dict[str, Any] = encoding.to_json(data, "the state's book")
+    if book["fingerprint"] != _fingerprint(described):
+        old = encoding.to_json(shelf.get(QUERY), "the state's query")
+        differs = next((n for n in [*old, *described] if old.get(n) != described.get(n)), "description")
+        raise InvalidSnapshot(
+            f"the checkpoint is of another query: its {differs} is {json.dumps(old.get(differs))}, this query's is "
+            f"{json.dumps(described.get(differs))}; start it with a new checkpoint, or give what it was started with"
+        )
+    return book
+
+
+def write_book(shelf: Shelf, described: dict[str, Any], book: dict[str, Any], *, new: bool) -> None:
+    """Write the book for the next step."""
+    if new:
+        shelf.put(QUERY, lambda: encoding.of_json(described))
+    shelf.put(BOOK, lambda: encoding.of_json({"fingerprint": _fingerprint(described), "sash": __version__, **book}))
+
+
+def _fingerprint(described: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
 class StoredOperator:
     """An operator whose state is in a storage. One step, and then :meth:`put_back`; a step that fails leaves the storage as it was."""
 
@@ -46,13 +73,10 @@ class StoredOperator:
         """``operator`` is new; ``described`` is what must stay the same from step to step, as plain data."""
         self._shelf = Shelf(storage)
         self._operator = operator
-        self._described = described
-        self._fingerprint = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
         self._stores: dict[int, StoredChunks] = {}
-        data = self._shelf.find(BOOK)
-        self._book: dict[str, Any] | None = None if data is None else encoding.to_json(data, "the state's book")
-        if self._book is not None:
-            self._check(self._book)
+        self._rows: dict[int, StoredRows] = {}
+        self._described = described
+        self._book = opened_book(self._shelf, described)
         operator._start(schema, self._homes)
         operator._key_slack = slack
         self._keys = StoredKeys(self._shelf, () if self._book is None else self._book["keys"])
@@ -61,16 +85,6 @@ class StoredOperator:
         self._before = Stats() if self._book is None else Stats(**self._book["stats"])
         if self._book is not None:
             self._take_out(self._book)
-
-    def _check(self, book: dict[str, Any]) -> None:
-        if book["fingerprint"] == self._fingerprint:
-            return
-        old = encoding.to_json(self._shelf.get(QUERY), "the state's query")
-        differs = next((n for n in [*old, *self._described] if old.get(n) != self._described.get(n)), "sash")
-        raise InvalidSnapshot(
-            f"the checkpoint is of another query: its {differs} is {json.dumps(old.get(differs))}, this query's is "
-            f"{json.dumps(self._described.get(differs))}; start it with a new checkpoint, or give what it was started with"
-        )
 
     def _homes(self, place: int) -> Home:
         known = () if self._book is None else self._book["states"][place]["chunks"]
@@ -101,7 +115,11 @@ class StoredOperator:
                 state.take_out(facts)
             else:
                 whole = encoding.to_json(self._shelf.get(f"{place}:facts"), "the state's facts")
-                state.load(whole, encoding.to_table(self._shelf.get(f"{place}:rows"), "the state's rows"))
+                state.load(whole, self._rows_of(place, state, facts["rows"]).read() or state.save()[1])
+
+    def _rows_of(self, place: int, state: Any, segments: Iterable[list[Any]]) -> StoredRows:
+        self._rows[place] = StoredRows(self._shelf, f"{place}:rows:", state.numbers, segments)
+        return self._rows[place]
 
     @property
     def watermark(self) -> int:
@@ -131,21 +149,20 @@ class StoredOperator:
                 continue
             facts, table = state.save()
             shelf.put(f"{place}:facts", lambda facts=facts: encoding.of_json(facts))  # type: ignore[misc]
-            shelf.put(f"{place}:rows", lambda table=table: encoding.of_table(table))  # type: ignore[misc]
-            states.append({})
+            rows = self._rows.get(place) or self._rows_of(place, state, ())
+            rows.write(table, again=op._keys.renumbered)
+            states.append({"rows": rows.book()})
         if op._idle is not None:
             shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]))
         given = op._manager.save()
         for name, columns in given.items():
             shelf.put(f"{GIVEN}:{name}", lambda columns=columns: encoding.of_arrays(columns))  # type: ignore[misc]
-        if self._book is None:
-            shelf.put(QUERY, lambda: encoding.of_json(self._described))
         book = {
-            "fingerprint": self._fingerprint, "sash": __version__, "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
+            "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
             "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,
             "states": states, "notes": self.notes, "given": list(given),
         }  # fmt: skip
-        shelf.put(BOOK, lambda: encoding.of_json(book))
+        write_book(shelf, self._described, book, new=self._book is None)
         shelf.write()
         now, before = op._stats, self._before
         held = [state.stats for state in op._states if not isinstance(state, SliceState)]

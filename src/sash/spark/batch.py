@@ -7,7 +7,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from sash.errors import InvalidType
 from sash.plan.logical import QUERY, WINDOW, Column, Plan, output_type
 from sash.plan.spark import Blocks
 from sash.slicing.blocks import BLOCK
@@ -17,10 +16,10 @@ from sash.slicing.trailing import over_names
 from sash.spark import sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import functions_for
-from sash.spark.prepare import Prepared, like, prepare
+from sash.spark.prepare import Prepared, check_carried, like, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
-from sash.spark.types import is_uncarried, spark_schema
+from sash.spark.types import spark_schema
 from sash.windows.base import Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
@@ -170,10 +169,7 @@ def over_frame(frame: Any, request: Request) -> Any:
     from pyspark.sql.types import StructField, StructType
 
     prepared = prepare(frame, request)
-    for f in frame.schema.fields:
-        if is_uncarried(f.dataType):
-            t = f.dataType.simpleString()
-            raise InvalidType(f"column {f.name!r} has the type {t}, which Spark cannot send to Python; drop it, or cast it")
+    check_carried(frame)
     narrow, plan, blocks = prepared.frame, prepared.plan, prepared.choice.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:

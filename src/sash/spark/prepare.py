@@ -18,7 +18,7 @@ from sash.slicing.trailing import over_names
 from sash.spark import sql
 from sash.spark.catalyst import unstated
 from sash.spark.requests import Request
-from sash.spark.types import OPAQUE, arrow_schema
+from sash.spark.types import OPAQUE, arrow_schema, is_uncarried
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,14 @@ def _as_asked(plan: Plan, calls: list[Call]) -> tuple[Column, ...]:
 def like(schema: pa.Schema, frame: Any) -> pa.Schema:
     """The frame's own columns of a schema."""
     return pa.schema([schema.field(k) for k in range(len(frame.columns))])
+
+
+def check_carried(frame: Any) -> None:
+    """All of a frame's columns go to Python and back."""
+    for f in frame.schema.fields:
+        if is_uncarried(f.dataType):
+            t = f.dataType.simpleString()
+            raise InvalidType(f"column {f.name!r} has the type {t}, which Spark cannot send to Python; drop it, or cast it")
 
 
 def check_case(frame: Any, names: list[str]) -> None:

@@ -17,6 +17,7 @@ from sash.slicing.fragments import Fragments
 from sash.slicing.keys import span_of
 from sash.slicing.operator import Operator
 from sash.slicing.stored import StoredOperator
+from sash.slicing.stored_trail import StoredTrail
 from sash.spark.pieces import full_tables
 from sash.spark.progress import MEASURED
 from sash.spark.requests import Request
@@ -40,17 +41,20 @@ class MakePayloads:
     way: str
     labels: tuple[int, ...]
     most_rows: int
+    columns: tuple[str, ...] | None = None
+    """The columns that rows are sent with, where these are not those that the plan reads."""
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = self.request.plan(self.schema)
         by = (*plan.by, BUCKET) if len(self.labels) > 1 else plan.by
         fragments = Fragments(replace(plan, by=by), counted=True) if self.way == "fragments" else None
-        names = list(plan.reads)
+        names = list(plan.reads if self.columns is None else self.columns)
         for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
             if not table.num_rows:
                 continue
             table = table.combine_chunks()
-            newest = span_of(plan.measure.column(arrow_column(table.column(plan.time))))[1]
+            times = arrow_column(table.column(plan.time)).drop_null()
+            newest = span_of(plan.measure.column(times))[1] if len(times) else FAR_BACK
             made = table if fragments is None else fragments.of_rows(table)
             bucket = numbers(made.column(BUCKET)) if len(self.labels) > 1 else np.zeros(made.num_rows, np.int64)
             places = np.argsort(bucket, kind="stable")
@@ -70,6 +74,25 @@ class MakePayloads:
 
 
 @dataclass(frozen=True)
+class Clock:
+    """Where the watermark of a step comes from."""
+
+    delay: int | None
+    """How far it stays behind the newest row, in ticks, where Spark has no watermark; None if there is none at all."""
+    shift: int
+    """What is added to Spark's watermark, in ticks."""
+    ticks_per_milli: int
+
+    def watermark(self, previous: int, spark: int | None, newest: Iterable[int]) -> int:
+        """The watermark of a step, in ticks."""
+        if spark is not None:
+            return spark * self.ticks_per_milli + self.shift if spark > 0 else FAR_BACK
+        if self.delay is None:
+            return FAR_BACK
+        return max([previous, *(n - self.delay for n in newest if n > FAR_BACK)])
+
+
+@dataclass(frozen=True)
 class Bucket:
     """One bucket's step: payloads and a watermark in, results out, the state in a map of Spark's."""
 
@@ -81,11 +104,7 @@ class Bucket:
     emit: str
     lateness: Duration | None
     idle: Duration | None
-    delay: int | None
-    """How far the watermark stays behind the newest row, in ticks, where Spark has no watermark."""
-    shift: int
-    """What is added to Spark's watermark, in ticks."""
-    ticks_per_milli: int
+    clock: Clock
 
     def opened(self, storage: Any, label: int) -> StoredOperator:
         """The bucket's operator, as the last step left it."""
@@ -99,25 +118,40 @@ class Bucket:
         reads = self.request.plan(self.schema).reads
         return StoredOperator(operator, pa.schema([self.schema.field(n) for n in reads]), storage, self.described, slack)
 
-    def watermark(self, operator: StoredOperator, spark: int | None, newest: Iterable[int]) -> int:
-        """The watermark of this step, in ticks."""
-        if spark is not None:
-            return spark * self.ticks_per_milli + self.shift if spark > 0 else FAR_BACK
-        if self.delay is None:
-            return FAR_BACK
-        return max([operator.watermark, *(n - self.delay for n in newest)])
-
-    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table, Any, StoredOperator]:
+    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table | None, StoredOperator]:
         """Take payloads in and advance."""
         operator = self.opened(storage, label)
-        given = list(rows)
-        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
-        watermark = self.watermark(operator, spark, (row.newest for row in given))
+        tables, newest = taken(rows)
+        watermark = self.clock.watermark(operator.watermark, spark, newest)
         sort = {"fragments": tables} if self.way == "fragments" else {"rows": tables}
         results = operator.step(watermark, **sort)
-        if not isinstance(self.request.windows, dict):
-            results = results.drop_columns(["query"])
-        return results, operator.put_back, operator
+        return results if isinstance(self.request.windows, dict) else results.drop_columns(["query"]), operator
+
+
+@dataclass(frozen=True)
+class OverBucket:
+    """One bucket's step for trailing windows: rows and a watermark in, rows with their windows out."""
+
+    request: Request
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    """The columns to give."""
+    described: dict[str, Any]
+    clock: Clock
+
+    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
+        """Take payloads in and advance."""
+        trail = StoredTrail(self.request.plan(self.schema), storage, self.described)
+        tables, newest = taken(rows)
+        results = trail.step(self.clock.watermark(trail.watermark, spark, newest), tables)
+        return None if results is None else results.select(list(self.columns)), trail
+
+
+def taken(rows: Iterable[Any]) -> tuple[list[pa.Table], list[int]]:
+    """The tables of payloads, and the newest rows that their partitions saw."""
+    given = list(rows)
+    tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
+    return tables, [row.newest for row in given]
 
 
 class MapStorage:
@@ -137,7 +171,7 @@ class MapStorage:
         self._state.removeKey((name,))
 
 
-_tasks: dict[bytes, Bucket] = {}
+_tasks: dict[bytes, Bucket | OverBucket] = {}
 """Tasks are plain data: what a worker remembers of them holds for every version of the state."""
 TIMER = "timer"
 
@@ -153,22 +187,22 @@ def handle(payload: bytes, state: Any, processor_handle: Any, key: Any, rows: It
 
 
 def _stepped(
-    task: Bucket, state: Any, processor_handle: Any, label: int, rows: Iterable[Any], timer_values: Any, *, woken: bool
+    task: Bucket | OverBucket, state: Any, processor_handle: Any, label: int, rows: Iterable[Any], timer_values: Any, *, woken: bool
 ) -> Iterator[Any]:
     from pyspark.sql import Row
 
     spark = None if timer_values is None else timer_values.getCurrentWatermarkInMs()
-    results, put_back, operator = task.step(MapStorage(state), label, rows, spark)
+    results, operator = task.step(MapStorage(state), label, rows, spark)
     if spark is not None and operator.notes.get(TIMER) != spark + 1:
         # The next watermark, whatever it is, wakes the bucket up; this one has.
         if TIMER in operator.notes and not woken:
             processor_handle.deleteTimer(operator.notes[TIMER])
         processor_handle.registerTimer(spark + 1)
         operator.notes[TIMER] = spark + 1
-    done = put_back()
+    done = operator.put_back()
     measured = (done.rows, done.late, done.slices, done.kept_rows, done.keys, done.bytes_read, done.bytes_written)
     yield Row(payload=None, **dict(zip(MEASURED, measured, strict=True)))
-    for batch in results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
+    for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
             writer.write_batch(batch)

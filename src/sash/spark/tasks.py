@@ -8,12 +8,11 @@ import pickle
 import sysconfig
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,17 +22,14 @@ from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
 from sash.slicing.batch import aggregate_table
-from sash.slicing.blocks import BLOCK, aggregate_blocks, numbers, over_blocks
+from sash.slicing.blocks import BLOCK, aggregate_blocks, numbers
 from sash.slicing.fragments import CELL, FIRST, Fragments
-from sash.slicing.keys import encode
 from sash.slicing.operator import Operator
-from sash.slicing.order import sorted_order
 from sash.slicing.results import output_schema
-from sash.slicing.trailing import over_table
+from sash.slicing.trail import Trail, over_rows
 from sash.spark.order import floor, ordered
 from sash.spark.pieces import Piece, full_tables, pieces
 from sash.spark.requests import Request, by_value, own_sources
-from sash.windows.base import Trailing, TrailingRows
 
 Array = npt.NDArray[Any]
 Batches = Iterable[pa.RecordBatch]
@@ -167,66 +163,15 @@ class OverRows:
                 yield found.select(list(self.columns))
 
 
-def over_rows(plan: Plan, table: pa.Table, block: int | None) -> pa.Table:
-    """Rows with their trailing windows."""
-    return over_table(plan, table) if block is None else over_blocks(plan, table, block)
-
-
 class LargeTrail:
     """One key's rows in their order, a piece at a time: a row is given once all that its windows may hold have come."""
 
     def __init__(self, plan: Plan, block: int | None) -> None:
-        self.plan, self.block = plan, block
-        self._carried: pa.Table | None = None
+        self.plan, self._trail = plan, Trail(plan, block)
 
     def after(self, piece: Piece) -> pa.Table | None:
         """The rows that can be given now."""
-        plan = self.plan
-        table = piece.table
-        if table.num_rows:
-            table = table.append_column(GIVEN, pa.array(np.zeros(table.num_rows, bool)))
-        if self._carried is not None:
-            table = pa.concat_tables([self._carried, table]) if table.num_rows else self._carried
-        time = arrow_column(table.column(plan.time))
-        known = time.is_valid().to_numpy(zero_copy_only=False)
-        ticks = plan.measure.column(time)
-        reached = None if piece.ends else floor(plan, piece.last_order)
-        settled = np.ones(table.num_rows, bool) if piece.ends else ~known | (ticks < reached if reached is not None else False)
-        due = settled & ~numbers(table.column(GIVEN))
-        found = None
-        if due.any():
-            marked = table.append_column(DUE, pa.array(due))
-            result = over_rows(replace(plan, schema=marked.schema), marked, self.block)
-            found = result.filter(result.column(DUE))
-        if not piece.ends:
-            needed = known & (~settled | self._needed_later(table, ticks, settled & known, reached))
-            kept = table.filter(pa.array(needed))
-            flags = pa.array((settled | numbers(table.column(GIVEN)))[needed])
-            self._carried = kept.set_column(kept.column_names.index(GIVEN), GIVEN, flags)
-        return found
-
-    def _needed_later(self, table: pa.Table, ticks: Array, settled: Array, reached: int | None) -> Array:
-        """Which settled rows may be in a later row's windows."""
-        needed = np.zeros(len(ticks), bool)
-        if reached is None:
-            return settled
-        longest = max((q.shape.size for q in self.plan.queries if isinstance(q.shape, Trailing)), default=None)
-        if longest is not None:
-            needed |= ticks >= reached - longest
-        count = max((q.shape.count for q in self.plan.queries if isinstance(q.shape, TrailingRows)), default=1) - 1
-        if count:
-            at = np.flatnonzero(settled)
-            by = (*self.plan.by, *([BLOCK] if self.block is not None else []))
-            old = table.take(pa.array(at))
-            keys = encode(old, by)
-            places = sorted_order(keys.codes, keys.count, ticks[at], [arrow_column(old.column(n)) for n in self.plan.order_by])
-            places = np.arange(len(at)) if places is None else places
-            ends = np.cumsum(np.bincount(keys.codes, minlength=keys.count))[keys.codes[places]]
-            needed[at[places[ends - np.arange(len(at)) <= count]]] = True
-        return needed & settled
-
-
-GIVEN, DUE = "@sash:given", "@sash:due"
+        return self._trail.after(piece.table, None if piece.ends else floor(self.plan, piece.last_order), ends=piece.ends)
 
 
 # Between Spark and the tasks.

@@ -1,0 +1,65 @@
+"""Trailing windows behind a store: rows wait there until the watermark has passed them, and stay while later rows need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sash.columns import arrow_column
+from sash.plan.logical import Plan
+from sash.slicing.storage import Shelf, Storage, StoredRows
+from sash.slicing.stored import Progress, opened_book, write_book
+from sash.slicing.trail import GIVEN, Trail
+from sash.types import FAR_BACK
+
+NUMBER = "@sash:number"
+
+
+class StoredTrail:
+    """Trailing windows whose rows are in a storage: one step, and then :meth:`put_back`."""
+
+    def __init__(self, plan: Plan, storage: Storage, described: dict[str, Any]) -> None:
+        self.plan = plan
+        self._shelf = Shelf(storage)
+        self._described = described
+        self._book = opened_book(self._shelf, described)
+        book = self._book or {"watermark": FAR_BACK, "next": 0, "rows": (), "notes": {}}
+        self.watermark: int = book["watermark"]
+        self.notes: dict[str, Any] = book["notes"]
+        self._next: int = book["next"]
+        self._rows = StoredRows(self._shelf, "rows:", NUMBER, book["rows"])
+        self._counts = [0, 0]
+
+    def step(self, watermark: int, tables: Iterable[pa.Table]) -> pa.Table | None:
+        """Rows come, and then the watermark: those that it has passed, with their windows. A row that it had passed before is late."""
+        plan, previous = self.plan, self.watermark
+        carried = self._rows.read()
+        if carried is not None:
+            ticks = plan.measure.column(arrow_column(carried.column(plan.time)))
+            carried = carried.append_column(GIVEN, pa.array(ticks < previous))
+        new = pa.concat_tables(tables).combine_chunks() if tables else None
+        if new is not None:
+            time = arrow_column(new.column(plan.time))
+            late = time.is_valid().to_numpy(zero_copy_only=False) & (plan.measure.column(time) < previous)
+            self._counts = [len(late), int(late.sum())]
+            new = new.filter(pa.array(~late)).append_column(NUMBER, pa.array(self._next + np.arange(int((~late).sum()))))
+            self._next += new.num_rows
+        self.watermark = max(previous, watermark)
+        trail = Trail(plan, carried=carried)
+        empty = pa.table({}) if new is None else new
+        found = trail.after(empty, self.watermark if self.watermark > FAR_BACK else None)
+        self._kept = None if trail.carried is None else trail.carried.drop_columns([GIVEN])
+        return found
+
+    def put_back(self) -> Progress:
+        """Write what has changed."""
+        if self._kept is not None:
+            self._rows.write(self._kept)
+        book = {"watermark": self.watermark, "next": self._next, "rows": self._rows.book(), "notes": self.notes}
+        write_book(self._shelf, self._described, book, new=self._book is None)
+        self._shelf.write()
+        kept = 0 if self._kept is None else self._kept.num_rows
+        return Progress(self._counts[0], self._counts[1], 0, 0, kept, 0, self._shelf.bytes_read, self._shelf.bytes_written)

@@ -1,0 +1,162 @@
+"""A streaming frame's clock: whose watermark it is, how far it stays behind, and which rows it must not see."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument
+from sash.plan.clock import ProcessingTime
+from sash.plan.options import check_duration_option
+from sash.spark import sql
+from sash.spark.frames import functions_for
+from sash.spark.progress import INPUT
+from sash.spark.requests import Request
+from sash.spark.stream_tasks import Clock
+from sash.spark.types import arrow_schema
+from sash.types import Duration, Measure
+
+DELAY = "spark.watermarkDelayMs"
+NANOS_PER_MILLI = 1_000_000
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """The arguments of ``sash.aggregate`` that are for streams."""
+
+    watermark: Duration | None = None
+    lateness: Duration | None = None
+    emit: str = "final"
+    idle: Duration | None = None
+    max_ahead: Duration | None = None
+    buckets: int | None = None
+    plan: str = "auto"
+
+    @staticmethod
+    def of(watermark: Any, lateness: Any, emit: str, late: str, idle: Any, max_ahead: Any, buckets: int | None, plan: str) -> StreamOptions:
+        """Options that were checked one by one."""
+        if late != "drop":
+            raise InvalidArgument(f"late={late!r} is for sash.Operator; on Spark late rows are counted: sash.spark.progress(query)")
+        durations = {"watermark": watermark, "lateness": lateness, "idle": idle, "max_ahead": max_ahead}
+        return StreamOptions(emit=emit, buckets=buckets, plan=plan, **{n: check_duration_option(n, v) for n, v in durations.items()})
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """A frame with its watermark."""
+
+    frame: Any
+    request: Request
+    """With the name of the time column."""
+    options: StreamOptions
+    own: bool
+    """Whether the frame came with its watermark."""
+    event_time: bool
+    """Whether the watermark is Spark's: its own, or one that was put on here."""
+    shift: int
+    """By how many milliseconds the operator's watermark is ahead of Spark's."""
+
+    @property
+    def lateness(self) -> Duration | None:
+        """What is left of the lateness for the operator to wait."""
+        merged = self.options.emit == "final" and self.event_time and not self.own
+        return None if merged else self.options.lateness
+
+    def clock(self, measure: Measure) -> Clock:
+        """Where steps have their watermark from."""
+        per_milli = max(1, NANOS_PER_MILLI // (measure.nanos_per_tick or NANOS_PER_MILLI))
+        given = self.options.watermark
+        delay = None if self.event_time or given is None else measure.ticks(given, "watermark")
+        return Clock(delay, self.shift * per_milli, per_milli)
+
+
+def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
+    """Put the watermark on that was asked for, unless the frame has its own."""
+    asked = request
+    if isinstance(request.time, ProcessingTime):
+        frame, request, options = _stamped(frame, request, request.time, options)
+    own = _own_watermark(frame, request.time)
+    if own and options.watermark is not None:
+        raise InvalidArgument(f"the frame has a watermark on {request.time!r} already (withWatermark); leave watermark= away, or that")
+    if own and options.max_ahead is not None:
+        raise InvalidArgument(
+            "max_ahead= sets rows aside before the watermark sees them, and this frame has its own (withWatermark): Spark has seen them "
+            "already; give watermark= instead of withWatermark"
+        )
+    schema = arrow_schema(frame.schema)
+    if isinstance(request.time, str) and request.time in schema.names:
+        frame = _observed(frame, request, schema.field(request.time).type, options, metrics_name(asked, INPUT))
+    put_on = not own and options.watermark is not None and _is_instant(schema, request.time)
+    millis, shift = _delay(options, request) if put_on else (0, 0)
+    if put_on:
+        frame = frame.withWatermark(request.time, f"{millis} milliseconds")
+    return Clocked(frame, request, options, own, own or put_on, shift)
+
+
+def _stamped(frame: Any, request: Request, clock: ProcessingTime, options: StreamOptions) -> tuple[Any, Request, StreamOptions]:
+    """Rows with the time of their micro-batch, which only advances."""
+    if clock.name in frame.columns:
+        raise InvalidArgument(f"the frame has a column named {clock.name!r} already; use time={clock.name!r}, or rename it")
+    F = functions_for(frame)
+    watermark = options.watermark or Duration.of("0 seconds", "watermark")
+    return frame.withColumn(clock.name, F.current_timestamp()), replace(request, time=clock.name), replace(options, watermark=watermark)
+
+
+def _own_watermark(frame: Any, time: Any) -> bool:
+    """Whether the frame comes with a watermark on the time column; one on another column does not fit."""
+    marked = [f.name for f in frame.schema.fields if DELAY in (f.metadata or {})]
+    if marked and isinstance(time, str) and time in frame.columns and time not in marked:
+        raise InvalidArgument(
+            f"the frame's watermark is on {marked[0]!r} (withWatermark), and the windows are over {time!r}; use one column"
+        )
+    return bool(marked) and time in marked
+
+
+def _is_instant(schema: pa.Schema, time: Any) -> bool:
+    return isinstance(time, str) and time in schema.names and pa.types.is_timestamp(schema.field(time).type)
+
+
+def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
+    """Spark's delay in milliseconds, and by how many of them the operator's watermark is ahead of Spark's.
+
+    Final results come when the watermark has passed their end by the lateness, so both delay Spark's watermark: a second operator behind
+    this one then never sees a result that is older than its watermark. A session's results come when it has passed them by a tick.
+    """
+    if options.watermark is None or options.watermark.plain is not None or options.watermark.months:
+        return 0, 0
+    nanos = options.watermark.nanos
+    if options.emit != "final":
+        return -(-nanos // NANOS_PER_MILLI), 0
+    if options.lateness is not None and options.lateness.plain is None:
+        nanos += options.lateness.nanos
+    windows = request.windows.values() if isinstance(request.windows, dict) else [request.windows]
+    later = int(any(getattr(w, "is_session", False) for w in windows))
+    return -(-nanos // NANOS_PER_MILLI) + later, later
+
+
+def _observed(frame: Any, request: Request, t: pa.DataType, options: StreamOptions, name: str) -> Any:
+    """Rows without a time are counted, those too far ahead set aside and counted, before anything else sees them."""
+    F = functions_for(frame)
+    time = sql.quoted(request.time)
+    metrics = [F.expr(f"count_if({time} is null)").alias("without_time")]
+    if options.max_ahead is None:
+        return frame.observe(name, *metrics)
+    if not pa.types.is_timestamp(t) or t.tz is None:
+        raise InvalidArgument(f"max_ahead compares with the clock; the time column {request.time!r} is of type {t}")
+    if options.max_ahead.plain is not None or options.max_ahead.months:
+        raise InvalidArgument(f"max_ahead must be a duration such as '1 hour', not {options.max_ahead!r}")
+    micros = options.max_ahead.nanos // 1000
+    ahead = f"unix_micros({time}) > unix_micros(current_timestamp()) + {micros}L"
+    observed = frame.observe(name, *metrics, F.expr(f"count_if({ahead})").alias("ahead"))
+    return observed.where(f"{time} is null or not ({ahead})")
+
+
+def metrics_name(asked: Request, kind: str) -> str:
+    """A name for metrics that tells several streams of one query apart."""
+    windows = asked.windows if isinstance(asked.windows, dict) else {"window": asked.windows}
+    text = json.dumps([repr(windows), repr(asked.aggs), repr(asked.by), repr(asked.time)])
+    return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()[:8]}"
