@@ -140,11 +140,12 @@ class Operator:
             self._flush()
         return None
 
-    def _start(self, schema: pa.Schema, homes: Callable[[int], Home] | None = None) -> None:
+    def _start(self, schema: pa.Schema, homes: Callable[[int], Home] | None = None, plan: Plan | None = None) -> None:
         """The columns are known: plan, and make the states. With ``homes``, the slices of the n-th state live there."""
         asked, options = self._asked, self._asked.options
         time = asked.time if self._clock is None else self._clock.name
-        plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
+        if plan is None:
+            plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
         plan = replace(plan, named=True)
         self._schema = emitted_schema(plan, options.emit)
         self._nothing = self._schema.empty_table()

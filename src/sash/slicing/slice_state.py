@@ -37,6 +37,7 @@ from sash.windows.base import Everything, Gaps
 
 Array = npt.NDArray[Any]
 
+CHUNKS_IN_WINDOW = 8
 MORE_KEYS = 8
 """When there are so many times the keys that chunks were measured for, they are measured again."""
 ONE_KEY = np.zeros(1, np.int64)
@@ -159,6 +160,8 @@ class SliceState:
         finest = int(np.argmin(slicer.every))
         edges = max(self._home.fewest_edges, self._home.slices_in_chunk // self._measured_for)
         every = int(slicer.every[finest])
+        if not self._home.trims:  # a chunk that goes as a whole must not be much of the longest window
+            edges = min(edges, max(self._home.fewest_edges, int(slicer.size.max() * slicer.density) // CHUNKS_IN_WINDOW))
         steps = max(1, min(int(edges / slicer.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice
         return Chunks(self._home, steps * every, int(slicer.offset[finest]), self._whole)
 

@@ -48,7 +48,7 @@ class InDictionary:
         self.values[name] = value
 
     def remove(self, name: str) -> None:
-        del self.values[name]
+        self.values.pop(name, None)
 
 
 BOOK = "book"

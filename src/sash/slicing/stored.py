@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sash._version import __version__
 from sash.errors import InvalidSnapshot
+from sash.plan.logical import Plan
 from sash.slicing import encoding
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
@@ -69,7 +70,7 @@ def _fingerprint(described: dict[str, Any]) -> str:
 class StoredOperator:
     """An operator whose state is in a storage. One step, and then :meth:`put_back`; a step that fails leaves the storage as it was."""
 
-    def __init__(self, operator: Operator, schema: pa.Schema, storage: Storage, described: dict[str, Any], slack: float = 2.0) -> None:
+    def __init__(self, operator: Operator, plan: Plan, storage: Storage, described: dict[str, Any], slack: float = 2.0) -> None:
         """``operator`` is new; ``described`` is what must stay the same from step to step, as plain data."""
         self._shelf = Shelf(storage)
         self._operator = operator
@@ -77,7 +78,7 @@ class StoredOperator:
         self._rows: dict[int, StoredRows] = {}
         self._described = described
         self._book = opened_book(self._shelf, described)
-        operator._start(schema, self._homes)
+        operator._start(plan.schema, self._homes, plan)
         operator._key_slack = slack
         self._keys = StoredKeys(self._shelf, () if self._book is None else self._book["keys"])
         self.notes: dict[str, Any] = {} if self._book is None else self._book["notes"]

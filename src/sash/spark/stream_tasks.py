@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.columns import arrow_column
+from sash.plan.logical import Plan
 from sash.slicing import encoding
 from sash.slicing.blocks import numbers
 from sash.slicing.fragments import Fragments
@@ -115,8 +117,13 @@ class Bucket:
         )  # fmt: skip
         place = self.labels.index(label)
         slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
+        return StoredOperator(operator, self.plan, storage, self.described, slack)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan over the columns that it reads."""
         reads = self.request.plan(self.schema).reads
-        return StoredOperator(operator, pa.schema([self.schema.field(n) for n in reads]), storage, self.described, slack)
+        return self.request.plan(pa.schema([self.schema.field(n) for n in reads]))
 
     def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table | None, StoredOperator]:
         """Take payloads in and advance."""
