@@ -52,7 +52,7 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases against the oracle
 	@echo "seed $(SEED), $(EXAMPLES) examples a test"
 	SASH_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) tests/test_tables.py tests/test_operator.py tests/test_operator_machine.py tests/test_windows.py tests/test_rolling.py tests/test_algorithms.py
 
-bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark)
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream)
 	$(BIN)/sash bench $(NAME)
 
 docs: $(VENV)/.ready ## the parts of docs/ that are made from the code

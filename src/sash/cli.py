@@ -36,7 +36,7 @@ def demo(
 @app.command()
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark; all if none is given.")
+        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream; all if none is given.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less data: for trying, not for figures.")] = False,
     folder: Annotated[Path, typer.Option(help="Where JSON, Markdown and pictures go.")] = Path("bench-results"),
