@@ -19,7 +19,7 @@ app = typer.Typer(
 
 @app.command()
 def demo(
-    name: Annotated[str, typer.Argument(help="spark: cluster monitoring; rolling: sensor readings in one process.")] = "spark",
+    name: Annotated[str, typer.Argument(help="spark: batch, then a stream; stream: that alone; rolling: one process.")] = "spark",
     rows: Annotated[int, typer.Option(help="How many rows to generate.", min=100_000)] = 3_000_000,
     folder: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-output"),
 ) -> None:

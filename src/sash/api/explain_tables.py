@@ -16,12 +16,23 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
     given = list(windows.values()) if isinstance(windows, dict) else [windows]
     trailing = any(getattr(w, "is_trailing", False) for w in given)
     if is_spark(data):
-        from sash.spark.explain import explain_frame
+        from sash.spark.explain import explain_frame, explain_stream
         from sash.spark.requests import Request
+        from sash.spark.watermarks import StreamOptions
 
-        return explain_frame(
-            data, Request(windows, aggs, by, time, order_by, options.get("empty", False), trailing), options.get("plan", "auto")
-        )
+        request = Request(windows, aggs, by, time, order_by, options.pop("empty", False), trailing)
+        if data.isStreaming:
+            defaults = {
+                "watermark": None,
+                "lateness": None,
+                "emit": "final",
+                "late": "drop",
+                "idle": None,
+                "max_ahead": None,
+                "buckets": None,
+            }
+            return explain_stream(data, request, StreamOptions.of(**{**defaults, "plan": "auto", **options}))
+        return explain_frame(data, request, options.get("plan", "auto"))
     table = to_table(data)
     plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
     stream = read(plan, table)

@@ -18,6 +18,7 @@ from rich.table import Table
 import sash
 from sash import functions as S
 from sash import windows as W
+from sash.demo import streaming
 
 HOURS = 3
 CATEGORIES = 12
@@ -108,8 +109,10 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
     console.print(table)
     picture = draw(together, folder)
     console.print(f"\nAll {count:,} windows of {MINUTE} agree with Spark's own. A picture of one category: [bold]{picture}[/bold]")
+    streaming.show(console, spark, Path(path).parent)
     console.print(
-        "Next: README.md for the first lines of code, docs/spark.md for more of this, [bold]sash demo rolling[/bold] for one process."
+        "Next: README.md for the first lines of code, docs/spark.md and docs/streaming.md for more of this, "
+        "[bold]sash demo stream[/bold] for the stream alone, [bold]sash demo rolling[/bold] for one process."
     )
 
 

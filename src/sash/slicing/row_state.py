@@ -267,6 +267,10 @@ class RowState:
         self.bases, self.gone_until = self.bases[kept], self.gone_until[kept]
         self.closed = {name: marks[kept] for name, marks in self.closed.items()}
 
+    def how_many_open(self, horizon: int, newest: int) -> tuple[int, int]:
+        """How many windows are not closed, as far as that shows without cutting them: one of each query for each key that has rows."""
+        return 0, len(np.unique(self.codes)) * len(self.plan.queries)
+
     def save(self) -> tuple[dict[str, Any], pa.Table]:
         """The state as data."""
         self.settle(FAR_AHEAD)

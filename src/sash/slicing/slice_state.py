@@ -460,6 +460,15 @@ class SliceState:
         self._grown = True
         self.merges, self.splits = facts["merges"], facts["splits"]
 
+    def how_many_open(self, horizon: int, newest: int) -> tuple[int, int]:
+        """How many windows are not closed: those whose edges are known, keys not counted; and those of each key."""
+        slicer = self.slicer
+        known = (newest - slicer.offset) // slicer.every - (horizon - slicer.offset - slicer.size) // slicer.every
+        own = 0
+        for shape in (slicer.queries[k].shape for k in slicer.others):
+            own += len(self._session_ends(shape.gap)[0]) if isinstance(shape, Gaps) else len(self.live_keys())
+        return (int(np.maximum(known, 0).sum()) if self.chunks.numbers else 0), own
+
     # Behind a store.
 
     def put_away(self) -> dict[str, Any]:

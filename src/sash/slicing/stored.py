@@ -22,6 +22,7 @@ from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices
 from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys, StoredRows
+from sash.types import FAR_BACK
 
 QUERY, SEEN, GIVEN = "query", "seen", "given"
 
@@ -38,6 +39,10 @@ class Progress:
     keys: int
     bytes_read: int
     bytes_written: int
+    open_windows: int = 0
+    """Windows that can still change and whose edges are known: keys are not counted."""
+    own_windows: int = 0
+    """Windows that can still change and that follow a key's rows."""
 
 
 def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | None:
@@ -167,8 +172,10 @@ class StoredOperator:
         shelf.write()
         now, before = op._stats, self._before
         held = [state.stats for state in op._states if not isinstance(state, SliceState)]
+        horizon = max(op._watermark - op._lateness, FAR_BACK)
+        open_now = [state.how_many_open(horizon, op._newest) for state in op._states] if horizon > FAR_BACK else []
         return Progress(
             now.rows - before.rows, now.late - before.late, now.ahead - before.ahead,
             sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(h["kept_rows"] for h in held),
-            op._keys.count, shelf.bytes_read, shelf.bytes_written,
+            op._keys.count, shelf.bytes_read, shelf.bytes_written, sum(known for known, _ in open_now), sum(own for _, own in open_now),
         )  # fmt: skip

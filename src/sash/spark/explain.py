@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from sash.plan.logical import output_type
+from sash.plan.streams import StreamChoice, choose_stream
+from sash.slicing.inputs import stored_form
 from sash.spark.frames import is_connect
 from sash.spark.prepare import prepare
 from sash.spark.requests import Request
+from sash.spark.stream import ask
+from sash.spark.watermarks import StreamOptions
 
 STAGES = {
     "plain": ("rows -> Catalyst: key, window -> shuffle -> results",),
@@ -15,6 +19,27 @@ STAGES = {
     "fragments": ("rows -> Arrow: partials per key and slice of each partition", "slices -> shuffle by key -> Arrow: windows"),
     "rows": ("rows -> shuffle by key -> Arrow: sorted by time, windows",),
 }
+
+
+def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list[str]:
+    """What a stream will do, as lines of text; nothing is started."""
+    asked = ask(frame, request, options)
+    plan, options = asked.plan, asked.clock.options
+    what = "over" if request.trailing else "aggregate"
+    lines = [f"{what} on a stream of Spark ({'Connect' if is_connect(frame) else 'classic'}), measured in {plan.measure.type}"]
+    lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries]
+    if asked.clock.own:
+        lines.append("  watermark: the frame's own")
+    elif options.watermark is None:
+        lines.append("  watermark: none")
+    else:
+        whose = "Spark's" if asked.clock.event_time else "sash's own, since Spark has none for this type"
+        lines.append(f"  watermark: {options.watermark!r} behind the newest row ({whose})")
+    forms = [stored_form(c, asked.schema) for c in plan.columns]
+    choice = StreamChoice("rows", "rows wait for the watermark") if request.trailing else choose_stream(plan, forms, options.plan)
+    lines += [f"  emit: {options.emit}", f"  before the shuffle: {choice.way}", f"    {choice.reason}"]
+    lines.append(f"  state: {len(asked.buckets)} bucket{'s' * (len(asked.buckets) > 1)} of keys, in chunks, on RocksDB")
+    return [*lines, *(f"  {call!r} -> {output_type(c)}" for call, c in zip(asked.calls, plan.columns, strict=True))]
 
 
 def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str]:

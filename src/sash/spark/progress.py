@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 STATE, INPUT = "sash", "sash:in"
-MEASURED = ("rows", "late_rows", "slices", "kept_rows", "keys", "bytes_read", "bytes_written")
+MEASURED = ("rows", "late_rows", "slices", "kept_rows", "keys", "bytes_read", "bytes_written", "open_windows", "own_windows")
+MOST = ("open_windows",)
+"""Of these the largest of all buckets is given, of the others their sum."""
 
 
 def progress(query: Any) -> list[dict[str, Any]]:
-    """For each of a query's recent micro-batches: its number, rows, late rows, slices and rows held, bytes read and written, watermark.
+    """For each of a query's recent micro-batches what its operators did: a list of dictionaries.
 
-    ``query`` is what ``writeStream...start()`` gives. Listeners find the same among the observed metrics, under names that start with
-    ``sash:``.
+    ``rows``, ``late_rows`` (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch; ``slices``, ``kept_rows``
+    and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store; ``open_windows`` can still
+    change: those with known edges, whatever the key, and each key's sessions and the like. ``query`` is what ``writeStream...start()``
+    gives. Listeners find the same among the observed metrics, under names that start with ``sash:``.
     """
     found = []
     for entry in query.recentProgress:
@@ -22,6 +26,7 @@ def progress(query: Any) -> list[dict[str, Any]]:
             if name.startswith(f"{STATE}:"):
                 for what, value in row.asDict().items():
                     numbers[what] = numbers.get(what, 0) + (value or 0)
+        numbers["open_windows"] += numbers.pop("own_windows")
         times = dict(entry.eventTime or {})
         found.append({"batch": entry.batchId, **numbers, "watermark": times.get("watermark"), "seconds": entry.batchDuration / 1000})
     return found

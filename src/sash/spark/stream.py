@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
 from sash.errors import InvalidArgument
+from sash.functions.call import Call
 from sash.plan.logical import WINDOW, Plan, output_type
 from sash.plan.streams import BUCKETS, choose_stream
-from sash.slicing.descriptions import Asked, Options, of_request
+from sash.slicing import descriptions
 from sash.slicing.inputs import stored_form
 from sash.slicing.trailing import over_names
 from sash.slicing.window_manager import emitted_schema
@@ -22,27 +23,47 @@ from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
 from sash.spark.frames import functions_for
 from sash.spark.prepare import check_carried, check_case, like, narrow_down
-from sash.spark.progress import MEASURED, STATE
+from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.requests import Request
 from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
 from sash.spark.tasks import guard, sent, shipped
 from sash.spark.types import arrow_schema, spark_schema
-from sash.spark.watermarks import DELAY, StreamOptions, clocked, metrics_name
+from sash.spark.watermarks import DELAY, Clocked, StreamOptions, clocked, metrics_name
 from sash.windows.base import Everything
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
-def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
-    """The streaming frame of all windows."""
+@dataclass(frozen=True)
+class Asked:
+    """A request over a streaming frame, checked."""
+
+    clock: Clocked
+    narrow: Any
+    request: Request
+    schema: pa.Schema
+    calls: list[Call]
+    plan: Plan
+    buckets: tuple[int, ...]
+
+
+def ask(frame: Any, request: Request, options: StreamOptions) -> Asked:
+    """Check a request against a streaming frame's columns; nothing is started."""
     _check_provider(frame)
-    if request.empty:
-        raise InvalidArgument("empty=True is for batch: on a stream, windows without rows are not given")
     clock = clocked(frame, request, options)
-    options = clock.options
     narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request)
     plan = narrowed.plan(schema)
+    return Asked(clock, narrow, narrowed, schema, calls, plan, labels((options.buckets or BUCKETS) if plan.by else 1))
+
+
+def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
+    """The streaming frame of all windows."""
+    if request.empty:
+        raise InvalidArgument("empty=True is for batch: on a stream, windows without rows are not given")
+    asked = ask(frame, request, options)
+    clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
+    options = clock.options
     _check_watermark(plan, options, clock.event_time)
     for name in ("lateness", "idle"):
         if getattr(options, name) is not None:
@@ -50,11 +71,12 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
     choice = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan)
-    numbers = labels((options.buckets or BUCKETS) if plan.by else 1)
-    described = _described(request, calls, options, schema, len(numbers))
-    bucket = Bucket(narrowed, schema, choice.way, numbers, described, options.emit, clock.lateness, options.idle, clock.clock(plan.measure))
-    rows = _in_buckets(narrow, plan, len(numbers))
-    payloads = MakePayloads(narrowed, arrow_schema(rows.schema), choice.way, numbers, ROWS_AT_ONCE)
+    described = _described(request, asked.calls, options, schema, len(numbers))
+    bucket = Bucket(
+        asked.request, schema, choice.way, numbers, described, options.emit, clock.lateness, options.idle, clock.clock(plan.measure)
+    )
+    rows = _in_buckets(asked.narrow, plan, len(numbers))
+    payloads = MakePayloads(asked.request, arrow_schema(rows.schema), choice.way, numbers, ROWS_AT_ONCE)
     mode = "append" if options.emit == "final" else "update"
     found = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(request, STATE), spark_schema(result))
     if not clock.event_time or options.emit != "final":
@@ -67,25 +89,22 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """Every row of a streaming frame with its trailing windows, once the watermark has passed it."""
     from pyspark.sql.types import StructField, StructType
 
-    _check_provider(frame)
-    clock = clocked(frame, request, options)
+    asked = ask(frame, request, options)
+    clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
     if not clock.event_time and options.watermark is None:
         raise InvalidArgument(
             "a row is given when the watermark has passed it, and there is none; give watermark='10 seconds' (how far rows may lag "
             "behind), or a frame that has withWatermark on the time column"
         )
     check_carried(frame)
-    narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request)
-    plan = narrowed.plan(schema)
     names = over_names(replace(plan, schema=like(schema, frame)))
     new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
     columns = (*frame.columns, *(name for name, _ in new))
     check_case(frame, list(columns))
-    numbers = labels((options.buckets or BUCKETS) if plan.by else 1)
-    described = _described(request, calls, options, schema, len(numbers))
-    rows = _in_buckets(narrow, plan, len(numbers))
-    payloads = MakePayloads(narrowed, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
-    bucket = OverBucket(narrowed, schema, columns, described, clock.clock(plan.measure))
+    described = _described(request, asked.calls, options, schema, len(numbers))
+    rows = _in_buckets(asked.narrow, plan, len(numbers))
+    payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
+    bucket = OverBucket(asked.request, schema, columns, described, clock.clock(plan.measure))
     added = spark_schema(pa.schema([pa.field(n, t) for n, t in new])).fields
     result = StructType([*(StructField(f.name, f.dataType, f.nullable) for f in frame.schema.fields), *added])
     found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(request, STATE), result)
@@ -121,8 +140,8 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
 def _described(asked: Request, calls: Any, options: StreamOptions, schema: pa.Schema, buckets: int) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
     windows = asked.windows if isinstance(asked.windows, dict) else {"window": asked.windows}
-    given = Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
-    described = of_request(Asked(dict(windows), list(calls), asked.by, asked.time, asked.order_by, given))
+    given = descriptions.Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
+    described = descriptions.of_request(descriptions.Asked(dict(windows), list(calls), asked.by, asked.time, asked.order_by, given))
     columns = {f.name: str(f.type) for f in schema}
     return {**described, "columns": columns, "buckets": buckets}
 
@@ -146,7 +165,7 @@ def _stepped(rows: Any, payloads: MakePayloads, bucket: Bucket | OverBucket, mod
     given = f"payload binary, {', '.join(f'{name} long' for name in MEASURED)}"
     step = processor(bucket, event_time=event_time)
     stepped = made.groupBy("bucket").transformWithState(step, given, mode, "EventTime" if event_time else "None")
-    observed = stepped.observe(name, *[F.sum(name).alias(name) for name in MEASURED])
+    observed = stepped.observe(name, *[(F.max if n in MOST else F.sum)(n).alias(n) for n in MEASURED])
     return observed.select("payload").mapInArrow(shipped(Unpack(bucket.request), ["payload"]), result)
 
 
