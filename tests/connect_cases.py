@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
+import os
 import sys
+import tempfile
 import traceback
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import sash
@@ -49,6 +55,7 @@ def checks(spark, names):
     yield "explain", lambda: _explained(frame)
     yield "a user's error", lambda: _named(frame)
     yield "a view", lambda: _view(spark, frame, table)
+    yield "a stream", lambda: _stream(spark, table)
 
 
 def _explained(frame):
@@ -66,6 +73,34 @@ def _view(spark, frame, table):
     out.createOrReplaceTempView("minutes")
     wanted = sash.aggregate(table, windows=W.tumbling("1 minute"), aggs=[mean("v").alias("m")], by="k", time="t")
     assert spark.sql("select count(*) n from minutes").collect()[0].n == pa.table(wanted).num_rows
+
+
+def _stream(spark, table):
+    """Files through the operator behind the state store, with an aggregate of ours and one of a user's."""
+    spark.conf.set(
+        "spark.sql.streaming.stateStore.providerClass", "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    )
+    moved = pa.array([None if v is None else v + 10**15 for v in table["t"].cast(pa.int64()).to_pylist()], pa.int64())
+    table = table.set_column(table.column_names.index("t"), "t", moved.cast(pa.timestamp("us", "UTC"))).sort_by("t")
+    windows = {"w": W.sliding("10 seconds", every="3 seconds"), "s": W.session("2 seconds")}
+    aggs = [S.sum("v").alias("sum"), mean("v").alias("mean"), S.count().alias("n")]
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "in").mkdir()
+        for n in range(3):
+            pq.write_table(table.select(["k", "t", "v"]).slice(200 * n, 200), f"{home}/in/{n}.parquet")
+            os.utime(f"{home}/in/{n}.parquet", (n + 1, n + 1))
+        source = spark.readStream.schema("k string, t timestamp, v bigint").option("maxFilesPerTrigger", 1).parquet(f"{home}/in")
+        frame = sash.aggregate(source, windows, aggs, by="k", time="t", watermark="20 seconds", buckets=2)
+        writer = frame.writeStream.format("parquet").option("path", f"{home}/out").option("checkpointLocation", f"{home}/state")
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        told = sash.spark.progress(query)
+        assert sum(p["rows"] for p in told) == 600 - table["t"].null_count, told
+        got = spark.read.parquet(f"{home}/out").toArrow()
+    op = sash.Operator(windows, aggs, by="k", time="t")
+    op.add(table.select(["k", "t", "v"]))
+    wanted = op.advance(pc.max(table["t"]).as_py() - datetime.timedelta(seconds=20))
+    spark_cases.assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
 
 
 def run(spark, names=NAMES) -> int:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +18,7 @@ from sash.errors import InvalidSnapshot
 from sash.slicing import slice_state
 from sash.slicing.encoding import of_arrays, to_arrays
 from sash.slicing.storage import InDictionary, StoredChunks
+from tests import golden_state
 from tests.own_aggregates import affine
 from tests.own_windows import FourAndFive, Moved
 from tests.spark_cases import assert_same
@@ -244,3 +248,51 @@ def test_stream_in_other_steps_gives_the_same():
         found = [stream.step([table.slice(a, 400 // parts + 1)], 0) for a in range(0, 400, 400 // parts + 1)]
         found.append(stream.step([], 10_000))
         assert_same(pa.concat_tables(found).cast(wanted.schema), wanted, ["query", "k", "window"])
+
+
+@pytest.mark.parametrize("case", sorted(golden_state.CASES))
+@pytest.mark.parametrize("file", sorted(golden_state.FOLDER.glob("state-*.json")), ids=lambda path: path.stem)
+def test_state_of_every_version_is_read(case, file):
+    stored = json.loads(file.read_text())[case]
+    stream, fresh = golden_state.made(case), golden_state.made(case)
+    stream.storages = {int(label): InDictionary({n: base64.b64decode(v) for n, v in s.items()}) for label, s in stored.items()}
+    golden_state.played(fresh, range(6))
+    got, wanted = (pa.concat_tables(golden_state.played(s, range(6, 12))) for s in (stream, fresh))
+    assert got.num_rows > 10
+    assert got.equals(wanted)
+
+
+def test_a_step_that_is_done_again_is_the_same():
+    """A task that fails after it wrote runs again from the state before: nothing of the first time is remembered."""
+    for case in golden_state.CASES:
+        stream = golden_state.made(case)
+        golden_state.played(stream, range(4))
+        before = {label: dict(s.values) for label, s in stream.storages.items()}
+        first = stream.step([golden_state.rows(4)], 1075)
+        after = {label: dict(s.values) for label, s in stream.storages.items()}
+        stream.storages = {label: InDictionary(dict(values)) for label, values in before.items()}
+        again = stream.step([golden_state.rows(4)], 1075)
+        assert again.equals(first)
+        assert {label: s.values for label, s in stream.storages.items()} == after
+
+
+def test_rows_are_written_once():
+    """Windows that need rows write those that came, and read them when they are due; what was written stays."""
+    stream = LocalStream(SCHEMA, {"w": W.tumbling(1000)}, [S.median("v")], by="k", buckets=1)
+    sizes = []
+    for i in range(20):
+        stream.step([table_of([(k, t, t, False) for k in "abcd" for t in range(20)], 1000 + 40 * i, 80 * i)], 1000 + 40 * i)
+        sizes.append(stream.done[-1].bytes_written)
+    assert max(sizes[10:19]) < 1.5 * max(sizes[2:10])
+    assert stream.done[-1].kept_rows == 80 * 20
+
+
+def test_keys_that_are_gone_are_forgotten():
+    stream = LocalStream(SCHEMA, {"w": W.sliding(20, 10)}, [S.sum("v")], by="k", buckets=1)
+    for i in range(60):
+        rows_now = [(f"{i}:{j}", 0, 1, False) for j in range(200)]
+        result = stream.step([table_of(rows_now, 1000 + 20 * i, 200 * i)], 1000 + 20 * i)
+        if i > 2:
+            assert result.num_rows == 400
+    assert stream.done[-1].keys < 2000
+    assert stream.state_bytes < 40_000

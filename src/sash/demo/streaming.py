@@ -74,7 +74,8 @@ def show(console: Console, spark: Any, home: Path) -> None:
     """Files arrive while a stream runs; it is killed once; then it is compared with a batch over the same files."""
     console.print(
         f"\n[bold]A stream[/bold]: {FILES} files of {ROWS:,} events arrive, one after the other; {len(WINDOWS)} queries, from 10 seconds "
-        "to an hour,\ntumbling and sliding by 10 seconds, share one set of slices in Spark's state store. The driver is killed once on the way."
+        "to an hour,\ntumbling and sliding by 10 seconds, share one set of slices in Spark's state store. "
+        "The driver is killed once on the way."
     )
     inbox = home / "arriving"
     inbox.mkdir()
