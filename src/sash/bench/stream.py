@@ -167,17 +167,19 @@ class Bench:
             folder, _ = self.files(16, slides, 14)
             mine = self.run(self.ours(folder, W.sliding(size, every=f"{SLIDE} seconds")))
             flat[slides] = mine.median
-            # Who copies each row takes long: there, fewer micro-batches of a tenth of the rows, and no filling.
+            # Who copies each row takes long: there, a few micro-batches of a share of the rows, and no filling.
             window = F.window("ts", size, f"{SLIDE} seconds")
-            small, share = (folder, 1) if slides == 60 else (self.files(16, 1, 3, self.rows // 10)[0], 10)
-            peers = {
-                s: self.run(self.theirs(small, window), s, warm=WARM if share == 1 else 1) for s in STORES if share == 1 or s != "RocksDB"
-            }
+            share = {60: 1, 600: 10}.get(slides, 100)
+            small = folder if share == 1 else self.files(16, 1, 3, self.rows // share)[0]
+            stores = STORES if share == 1 else ("HDFSBacked",)
+            peers = {s: self.run(self.theirs(small, window), s, warm=WARM if share == 1 else 1) for s in stores}
             again = mine if share == 1 else self.run(self.ours(small, W.sliding(size, every=f"{SLIDE} seconds")), warm=0)
             for peer in peers.values():
                 same(np.array(again.answer), np.array(peer.answer), f"F.window, 16 keys, {slides} slides")
             best = min(p.median for p in peers.values())
-            shown = ", ".join(f"{name} {number(p.median)}" for name, p in peers.items()) + (" for a tenth of the rows" if share > 1 else "")
+            shown = ", ".join(f"{name} {number(p.median)}" for name, p in peers.items()) + (
+                f" for 1/{share} of the rows" if share > 1 else ""
+            )
             lines.append([str(slides), number(mine.median), shown])
             name = f"16 keys, {slides} slides, against F.window, the better store"
             note = f"{number(mine.median)} s against {shown}"
