@@ -64,7 +64,7 @@ class LocalStream:
             for label in self.labels:
                 found, operator = self.bucket.step(self.storages[label], label, given[label], watermark)
                 self.done.append(operator.put_back())
-                self.late += self.done[-1].late
+                self.late += self.done[-1].late_rows
                 results.append(found)
         except Exception:
             self.storages = {label: InDictionary(values) for label, values in before.items()}

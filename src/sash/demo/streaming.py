@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -136,15 +137,20 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _picture(home: Path, state: dict[str, Any], arrived: int, told: str) -> Table:
-    """The newest window of each query."""
-    table = Table(title=f"{arrived} of {FILES} files have arrived; {told}", title_justify="left")
-    for name in ("query", "windows given", "newest ended at", "average cpu, category 3", ""):
-        table.add_column(name, justify="right" if name in ("windows given", "average cpu, category 3") else "left", min_width=12)
+    """The newest window of each query: one line for each length."""
+    table = Table(
+        title=f"{arrived} of {FILES} files have arrived; {told}", title_justify="left", caption_justify="left", box=SIMPLE, padding=0
+    )
+    heads = ("length", "tumbling", "ended", "cpu", "every 10 s", "ended", "cpu", "")
+    for place, name in enumerate(heads):
+        table.add_column(name, justify="left" if place in (0, 7) else "right", min_width=(7, 9, 9, 7, 11, 9, 7, 18)[place], no_wrap=True)
     newest = state.get("newest", {})
-    for name in WINDOWS:
-        count, end, value = newest.get(name, (0, "", None))
-        bar = "█" * round(30 * value) if value is not None else ""
-        table.add_row(name, f"{count:,}", end, "" if value is None else f"{value:.3f}", f"[blue]{bar}[/blue]")
+    for length in LENGTHS:
+        cells = []
+        for kind in ("tumbling", "every 10 s"):
+            count, end, value = newest.get(f"{length}, {kind}", (0, "", None))
+            cells += [f"{count:,}", end, "" if value is None else f"{value:.3f}"]
+        table.add_row(length, *cells, f" [blue]{'█' * round(24 * (value or 0))}[/blue]")
     if state:
         text = "micro-batch {batch}: {rows:,} rows, {slices:,} slices, {bytes_read:,} bytes read, {bytes_written:,} written"
         table.caption = text.format(**state["last"])
@@ -185,13 +191,13 @@ def drive(home: Path) -> None:
         frame.writeStream.format("parquet").option("path", str(home / "results")).option("checkpointLocation", str(home / "checkpoint"))
     )
     query = writer.trigger(processingTime="300 milliseconds").start()
-    _tell(home, spark, query, {})
+    _tell(home, spark, frame.schema, query, {})
     newest: dict[str, Any] = {}
     while True:
         last = (home / "all").exists()
         if last:
             query.processAllAvailable()
-        newest = _tell(home, spark, query, newest)
+        newest = _tell(home, spark, frame.schema, query, newest)
         if last:
             break
         if query.exception() is not None:
@@ -202,12 +208,12 @@ def drive(home: Path) -> None:
     spark.stop()
 
 
-def _tell(home: Path, spark: Any, query: Any, before: dict[str, Any]) -> dict[str, Any]:
+def _tell(home: Path, spark: Any, schema: Any, query: Any, before: dict[str, Any]) -> dict[str, Any]:
     """Write down how far the stream is."""
     told = sash.spark.progress(query)
     newest = dict(before)
     if (home / "results" / "_spark_metadata").exists():
-        table = spark.read.parquet(str(home / "results")).where("category = 3").toArrow()
+        table = spark.read.schema(schema).parquet(str(home / "results")).where("category = 3").toArrow()
         ends = pc.struct_field(table["window"], "end")
         for name in WINDOWS:
             places = np.flatnonzero(table["query"].to_numpy() == name)

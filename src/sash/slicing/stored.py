@@ -32,8 +32,7 @@ class Progress:
     """What a step did, and what is there after it."""
 
     rows: int
-    late: int
-    ahead: int
+    late_rows: int
     slices: int
     kept_rows: int
     keys: int
@@ -175,7 +174,7 @@ class StoredOperator:
         horizon = max(op._watermark - op._lateness, FAR_BACK)
         open_now = [state.how_many_open(horizon, op._newest) for state in op._states] if horizon > FAR_BACK else []
         return Progress(
-            now.rows - before.rows, now.late - before.late, now.ahead - before.ahead,
+            now.rows - before.rows, now.late - before.late,
             sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(h["kept_rows"] for h in held),
             op._keys.count, shelf.bytes_read, shelf.bytes_written, sum(known for known, _ in open_now), sum(own for _, own in open_now),
         )  # fmt: skip

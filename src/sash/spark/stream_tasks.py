@@ -207,8 +207,7 @@ def _stepped(
         processor_handle.registerTimer(spark + 1)
         operator.notes[TIMER] = spark + 1
     done = operator.put_back()
-    measured = (done.rows, done.late, done.slices, done.kept_rows, done.keys, done.bytes_read, done.bytes_written)
-    yield Row(payload=None, **dict(zip(MEASURED, measured, strict=True)))
+    yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
