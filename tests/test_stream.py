@@ -333,3 +333,31 @@ def test_over_with_an_aggregation_behind_it(folder):
     wanted = batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), pc.max(got["window"].combine_chunks().field("end"))))
     assert len(wanted) > 5
     assert_same(got.cast(wanted.schema), wanted, ["window"])
+
+
+def test_explain_says_what_a_stream_will_do(folder):
+    folder.add(stream_rows(10))
+    source = folder.source()
+    request = {"aggs": [S.sum("v")], "by": "k", "time": "t", "watermark": "10 seconds"}
+    assert str(sash.explain(source, windows=W.sliding("1 minute", every="1 second"), **request)).splitlines() == [
+        "aggregate on a stream of Spark (classic), measured in timestamp[us, tz=UTC]",
+        "  window: sliding(1 minute, every 1 second), context free",
+        "  watermark: 10 seconds behind the newest row (Spark's)",
+        "  emit: final",
+        "  before the shuffle: fragments",
+        "    rows become slices before the shuffle, one for each key and slice of a partition",
+        "  state: 16 buckets of keys, in chunks, on RocksDB",
+        "  sum(v) -> int64",
+    ]
+    for changes, text in (
+        ({"windows": W.rows(5)}, "before the shuffle: rows\n    window (W.rows(5)): rows decide where windows start or end"),
+        ({"windows": W.tumbling("1 second"), "aggs": [S.median("v")]}, "median(v) has no partial of fixed size: its rows are its partial"),
+        ({"windows": W.tumbling("1 second"), "aggs": [S.first("v")]}, "first(v) does not commute: its rows must be in order"),
+        ({"windows": W.tumbling("1 second"), "plan": "rows"}, "before the shuffle: rows\n    as asked for"),
+        (
+            {"windows": W.tumbling(5), "time": "v", "watermark": 3},
+            "watermark: 3 behind the newest row (sash's own, since Spark has none for this type)",
+        ),
+        ({"windows": W.trailing("1 second"), "by": None}, "state: 1 bucket of keys"),
+    ):
+        assert text in str(sash.explain(source, **{**request, **changes})), sash.explain(source, **{**request, **changes})

@@ -56,6 +56,7 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "200000",
         "spark.sql.streaming.numRecentProgressUpdates": "1000",
+        "spark.python.unix.domain.socket.enabled": "true",
     }
     spark = sash.spark.session(settings=settings)
     with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder:

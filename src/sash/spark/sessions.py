@@ -40,7 +40,6 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
         "spark.sql.shuffle.partitions": str(2 * count),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
         "spark.log.level": "ERROR",
-        "spark.python.unix.domain.socket.enabled": "true",
         # What streams need, and what makes a micro-batch write its changes instead of whole files.
         "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
