@@ -220,8 +220,11 @@ class Chunks:
 
     def _run(self, numbers: list[int], at: int, cut: set[int]) -> tuple[list[Node], int]:
         """The nodes from one stretch on up to the next that is cut, and where they end."""
-        run = []
+        run: list[Node] = []
+        points = sorted(cut)
         while at < len(numbers) and numbers[at] not in cut:
+            if run and bisect_left(points, numbers[at]) > bisect_left(points, run[-1][2]):
+                break  # a point lies between, in a stretch that has no slices
             node = self._largest(numbers[at], numbers, cut)
             run.append(node)
             at = bisect_left(numbers, node[2], at)

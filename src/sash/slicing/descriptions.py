@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import re
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -105,7 +106,16 @@ def of_window(window: Window) -> dict[str, Any]:
     kind = type(window).__name__
     if SPECS.get(kind) is type(window) and is_dataclass(window):
         return {"window": kind, **{f.name: _plain(getattr(window, f.name)) for f in fields(window)}}
-    return {"own": f"{type(window).__module__}.{type(window).__qualname__}", "settings": repr(sorted(vars(window).items()))}
+    settings = re.sub(r" at 0x[0-9a-f]+", "", repr(sorted(vars(window).items())))
+    return {"own": f"{type(window).__module__}.{type(window).__qualname__}", "settings": settings, "text": _text_of(type(window))}
+
+
+def _text_of(kind: type) -> str | None:
+    """A digest of a class's text, where there is one."""
+    try:
+        return hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()[:16]
+    except (OSError, TypeError):
+        return None
 
 
 def to_window(description: dict[str, Any]) -> Window | None:

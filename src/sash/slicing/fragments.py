@@ -26,7 +26,7 @@ from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState, stored_state, view_of
 from sash.slicing.slices import Slices
 from sash.types import dtype
-from sash.windows.base import Gaps
+from sash.windows.base import Gaps, Periodic
 
 Array = npt.NDArray[Any]
 
@@ -54,8 +54,9 @@ class Layout:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether a slice's first and last time matter: sessions are told apart by them."""
-        return any(isinstance(q.shape, Gaps) for q in self.plan.queries)
+        """Whether a slice's first and last time matter: sessions are told apart by them, and in a stream what has no edges is, too."""
+        shapes = [q.shape for q in self.plan.queries]
+        return any(isinstance(s, Gaps) or (self.counted and not isinstance(s, Periodic)) for s in shapes)
 
     @cached_property
     def held(self) -> tuple[str, ...]:

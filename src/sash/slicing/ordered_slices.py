@@ -171,6 +171,10 @@ class OrderedSliceState(SliceState):
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
+    def kept(self) -> int:  # type: ignore[override]
+        return sum(len(run[1]) for group in self.rows.values() for run in group) + sum(len(run[1]) for run in self.waiting.runs)
+
+    @property
     def stats(self) -> dict[str, int]:
         found = super().stats
         runs = [run for group in self.rows.values() for run in group] + [run[:3] for run in self.waiting.runs]

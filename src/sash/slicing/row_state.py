@@ -300,6 +300,11 @@ class RowState:
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
+    def kept(self) -> int:
+        """How many rows are held."""
+        return len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting.runs)
+
+    @property
     def stats(self) -> dict[str, int]:
         kept = len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting.runs)
         held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting.runs)

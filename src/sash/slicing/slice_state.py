@@ -153,17 +153,22 @@ class SliceState:
     def _measured(self, keys: int) -> Chunks:
         """A store with chunks of a length that suits so many keys; edges that are not all periodic share one chunk."""
         self._measured_for = max(1, keys)
-        slicer = self.slicer
         self._home.clear()
+        length = self._length(keys)
+        origin = 0 if length is None else int(self.slicer.offset[np.argmin(self.slicer.every)])
+        return Chunks(self._home, length, origin, self._whole)
+
+    def _length(self, keys: int) -> int | None:
+        """How many ticks a chunk spans, with so many keys; None if all slices share one."""
+        slicer = self.slicer
         if slicer.others or self.trees is not None or not len(slicer.every):
-            return Chunks(self._home, None, 0, self._whole)
-        finest = int(np.argmin(slicer.every))
-        edges = max(self._home.fewest_edges, self._home.slices_in_chunk // self._measured_for)
-        every = int(slicer.every[finest])
+            return None
+        edges = max(self._home.fewest_edges, self._home.slices_in_chunk // max(1, keys))
+        every = int(slicer.every.min())
         if not self._home.trims:  # a chunk that goes as a whole must not be much of the longest window
             edges = min(edges, max(self._home.fewest_edges, int(slicer.size.max() * slicer.density) // CHUNKS_IN_WINDOW))
         steps = max(1, min(int(edges / slicer.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice
-        return Chunks(self._home, steps * every, int(slicer.offset[finest]), self._whole)
+        return steps * every
 
     def _stored_again(self, slices: Slices, keys: int) -> None:
         """All slices into chunks that are measured now."""
@@ -349,6 +354,8 @@ class SliceState:
     def _session_ends(self, gap: int) -> tuple[Array, Array]:
         """The last row of each session, and how many slices it has."""
         s = self.slices
+        if not len(s):
+            return s.last, s.count
         ends = np.flatnonzero(np.append((s.first[1:] - s.last[:-1] > gap) | (s.key[1:] != s.key[:-1]), True))
         return s.last[ends], np.diff(ends, prepend=-1)
 
@@ -388,7 +395,9 @@ class SliceState:
         if self.chunks.length is not None:
             self._drop_before(oldest)
             if keys > MORE_KEYS * self._measured_for:
-                self._stored_again(self.slices, keys)
+                self._measured_for = keys
+                if self._length(keys) != self.chunks.length:
+                    self._stored_again(self.slices, keys)
             return
         s = self.slices
         needed = s.first >= oldest
@@ -468,6 +477,9 @@ class SliceState:
         for shape in (slicer.queries[k].shape for k in slicer.others):
             own += len(self._session_ends(shape.gap)[0]) if isinstance(shape, Gaps) else len(self.live_keys())
         return (int(np.maximum(known, 0).sum()) if self.chunks.numbers else 0), own
+
+    kept = 0
+    """How many rows are held."""
 
     # Behind a store.
 

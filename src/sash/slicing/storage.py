@@ -230,6 +230,13 @@ class StoredRows:
             else:
                 known |= np.isin(numbers, was)
                 self._segments[n] = (len(was), None if alive.all() else _text(alive))
+        # As in a log of sorted runs: a segment is joined with the new rows unless it is much larger.
+        for n in sorted(self._segments, reverse=True):
+            if known.all() or self._segments[n][0] > 2 * int((~known).sum()):
+                break
+            known &= ~np.isin(numbers, self._read[n].column(self._number).to_numpy())
+            self._shelf.remove(f"{self._prefix}{n}")
+            del self._segments[n]
         self._read = {}
         if not known.all():
             name = max(self._segments, default=-1) + 1

@@ -50,6 +50,7 @@ def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | Non
     if data is None:
         return None
     book: dict[str, Any] = encoding.to_json(data, "the state's book")
+    described = json.loads(json.dumps(described))
     if book["fingerprint"] != _fingerprint(described):
         old = encoding.to_json(shelf.get(QUERY), "the state's query")
         differs = next((n for n in [*old, *described] if old.get(n) != described.get(n)), "description")
@@ -170,11 +171,10 @@ class StoredOperator:
         write_book(shelf, self._described, book, new=self._book is None)
         shelf.write()
         now, before = op._stats, self._before
-        held = [state.stats for state in op._states if not isinstance(state, SliceState)]
         horizon = max(op._watermark - op._lateness, FAR_BACK)
         open_now = [state.how_many_open(horizon, op._newest) for state in op._states] if horizon > FAR_BACK else []
         return Progress(
             now.rows - before.rows, now.late - before.late,
-            sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(h["kept_rows"] for h in held),
+            sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(s.kept for s in op._states),
             op._keys.count, shelf.bytes_read, shelf.bytes_written, sum(known for known, _ in open_now), sum(own for _, own in open_now),
         )  # fmt: skip

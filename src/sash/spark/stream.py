@@ -54,6 +54,8 @@ def ask(frame: Any, request: Request, options: StreamOptions) -> Asked:
     clock = clocked(frame, request, options)
     narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request)
     plan = narrowed.plan(schema)
+    if clock.options.watermark is not None:
+        plan.measure.ticks(clock.options.watermark, "watermark")
     return Asked(clock, narrow, narrowed, schema, calls, plan, labels((options.buckets or BUCKETS) if plan.by else 1))
 
 
@@ -71,7 +73,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
     choice = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan)
-    described = _described(request, asked.calls, options, schema, len(numbers))
+    described = _described(request, asked)
     bucket = Bucket(
         asked.request, schema, choice.way, numbers, described, options.emit, clock.lateness, options.idle, clock.clock(plan.measure)
     )
@@ -101,7 +103,7 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
     columns = (*frame.columns, *(name for name, _ in new))
     check_case(frame, list(columns))
-    described = _described(request, asked.calls, options, schema, len(numbers))
+    described = _described(request, asked)
     rows = _in_buckets(asked.narrow, plan, len(numbers))
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
     bucket = OverBucket(asked.request, schema, columns, described, clock.clock(plan.measure))
@@ -137,13 +139,17 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
     )
 
 
-def _described(asked: Request, calls: Any, options: StreamOptions, schema: pa.Schema, buckets: int) -> dict[str, Any]:
+def _described(given: Request, asked: Asked) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
-    windows = asked.windows if isinstance(asked.windows, dict) else {"window": asked.windows}
-    given = descriptions.Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
-    described = descriptions.of_request(descriptions.Asked(dict(windows), list(calls), asked.by, asked.time, asked.order_by, given))
+    options, schema = asked.clock.options, asked.schema
+    windows = given.windows if isinstance(given.windows, dict) else {"window": given.windows}
+    settings = descriptions.Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
+    described = descriptions.of_request(
+        descriptions.Asked(dict(windows), list(asked.calls), given.by, given.time, given.order_by, settings)
+    )
+    waited = None if asked.clock.lateness is None else repr(asked.clock.lateness)
     columns = {f.name: str(f.type) for f in schema}
-    return {**described, "columns": columns, "buckets": buckets}
+    return {**described, "columns": columns, "buckets": len(asked.buckets), "watermark": [waited, asked.clock.shift]}
 
 
 # The frame.

@@ -266,10 +266,11 @@ def _named(error: Exception) -> Exception:
 
 
 def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone here."""
+    """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone and text may be large."""
     for place, field in enumerate(batch.schema):
         known = schema.get_field_index(field.name)
-        if known >= 0 and pa.types.is_timestamp(field.type) and field.type != schema.field(known).type:
+        other = pa.types.is_timestamp(field.type) or pa.types.is_large_string(field.type) or pa.types.is_large_binary(field.type)
+        if known >= 0 and other and field.type != schema.field(known).type:
             wanted = schema.field(known).type
             batch = batch.set_column(place, pa.field(field.name, wanted), batch.column(place).cast(wanted))
     return batch

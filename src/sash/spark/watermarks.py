@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,6 +23,7 @@ from sash.types import Duration, Measure
 
 DELAY = "spark.watermarkDelayMs"
 NANOS_PER_MILLI = 1_000_000
+_calls = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -117,14 +119,16 @@ def _own_watermark(frame: Any, time: Any) -> bool:
 
 
 def _is_instant(schema: pa.Schema, time: Any) -> bool:
-    return isinstance(time, str) and time in schema.names and pa.types.is_timestamp(schema.field(time).type)
+    """Spark has a watermark for times with a zone only."""
+    return isinstance(time, str) and time in schema.names and getattr(schema.field(time).type, "tz", None) is not None
 
 
 def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
     """Spark's delay in milliseconds, and by how many of them the operator's watermark is ahead of Spark's.
 
     Final results come when the watermark has passed their end by the lateness, so both delay Spark's watermark: a second operator behind
-    this one then never sees a result that is older than its watermark. A session's results come when it has passed them by a tick.
+    this one then never sees a result that is older than its watermark. Where a row at the watermark itself may still change a result, as
+    in sessions and row windows, results come a tick after they have ended: there Spark's watermark stays a millisecond further behind.
     """
     if options.watermark is None or options.watermark.plain is not None or options.watermark.months:
         return 0, 0
@@ -134,7 +138,7 @@ def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
     if options.lateness is not None and options.lateness.plain is None:
         nanos += options.lateness.nanos
     windows = request.windows.values() if isinstance(request.windows, dict) else [request.windows]
-    later = int(any(getattr(w, "is_session", False) for w in windows))
+    later = int(request.trailing or any(getattr(w, "context", "") != "context free" for w in windows))
     return -(-nanos // NANOS_PER_MILLI) + later, later
 
 
@@ -159,4 +163,4 @@ def metrics_name(asked: Request, kind: str) -> str:
     """A name for metrics that tells several streams of one query apart."""
     windows = asked.windows if isinstance(asked.windows, dict) else {"window": asked.windows}
     text = json.dumps([repr(windows), repr(asked.aggs), repr(asked.by), repr(asked.time)])
-    return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return f"{kind}:{hashlib.sha256(text.encode()).hexdigest()[:8]}:{next(_calls)}"
