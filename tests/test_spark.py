@@ -448,12 +448,6 @@ def test_bad_input_is_refused_before_a_job(spark, frame):
     assert sash.over(strange.drop("months"), windows=W.trailing("1 second"), aggs=[S.count()], time="t").count() == frame.count()
 
 
-def test_a_stream_is_not_taken_yet(spark):
-    stream = spark.readStream.format("rate").load()
-    with pytest.raises(InvalidArgument, match="stream"):
-        sash.aggregate(stream, windows=W.tumbling("1 second"), aggs=[S.count()], time="timestamp")
-
-
 def test_a_users_function_that_raises_is_named(frame):
     with pytest.raises(Exception, match=r"notify \(own_windows.py, line \d+\) raised ValueError: cannot stand") as raised:
         sash.aggregate(frame, windows=Faulty("i", 3), aggs=[S.count()], by="k", time="t").collect()

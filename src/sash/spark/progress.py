@@ -10,6 +10,14 @@ MOST = ("open_windows",)
 """Of these the largest of all buckets is given, of the others their sum."""
 
 
+def _named(row: Any) -> dict[str, Any]:
+    """Metrics by name; Connect gives them as values and their schema."""
+    found: dict[str, Any] = row.asDict()
+    if set(found) == {"values", "schema"}:
+        return dict(zip([f["name"] for f in found["schema"]["fields"]], found["values"], strict=True))
+    return found
+
+
 def progress(query: Any) -> list[dict[str, Any]]:
     """For each of a query's recent micro-batches what its operators did: a list of dictionaries.
 
@@ -24,7 +32,7 @@ def progress(query: Any) -> list[dict[str, Any]]:
         numbers = dict.fromkeys((*MEASURED, "without_time", "ahead"), 0)
         for name, row in metrics.items():
             if name.startswith(f"{STATE}:"):
-                for what, value in row.asDict().items():
+                for what, value in _named(row).items():
                     numbers[what] = numbers.get(what, 0) + (value or 0)
         numbers["open_windows"] += numbers.pop("own_windows")
         times = dict(entry.eventTime or {})

@@ -11,6 +11,13 @@ from sash import errors
 from sash._version import __version__
 from sash.spark.frames import is_connect
 
+_archives: list[bytes] = []
+
+
+def archive() -> bytes | None:
+    """What was shipped by this process, if anything: stateful operators on Connect do not see the session's artifacts, so it goes along."""
+    return _archives[-1] if _archives else None
+
 
 def ship(session: Any) -> str:
     """Send this version of sash to the executors of a session, classic or Connect, as a zip of its Python files.
@@ -23,6 +30,7 @@ def ship(session: Any) -> str:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(root.rglob("*.py")):
             archive.write(file, Path("sash") / file.relative_to(root))
+    _archives.append(path.read_bytes())
     if is_connect(session):
         session.addArtifacts(str(path), pyfile=True)
     else:

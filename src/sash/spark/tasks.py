@@ -27,6 +27,7 @@ from sash.slicing.fragments import CELL, FIRST, Fragments
 from sash.slicing.operator import Operator
 from sash.slicing.results import output_schema
 from sash.slicing.trail import Trail, over_rows
+from sash.spark import shipping
 from sash.spark.order import floor, ordered
 from sash.spark.pieces import Piece, full_tables, pieces
 from sash.spark.requests import Request, by_value, own_sources
@@ -192,13 +193,22 @@ def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]]
 
 def guard() -> Callable[[str], Any]:
     """A function that imports one of our modules in a worker, or says what is missing there."""
-    wanted, numba_version = __version__, version("numba")
+    wanted, numba_version, archive = __version__, version("numba"), shipping.archive()
 
     def found(module: str) -> Any:
         # Pickled by value, so it must not lean on any module that may be missing there.
         import importlib
+        import importlib.util
+        import os
         import sys
+        import tempfile
 
+        if archive is not None and importlib.util.find_spec("sash") is None:
+            home = tempfile.mkdtemp(prefix="sash-")
+            with open(os.path.join(home, "sash.zip"), "wb") as file:
+                file.write(archive)
+            sys.path.append(file.name)
+            importlib.invalidate_caches()
         advice = "install it on every node, or call sash.spark.ship(session) before"
         for name in ("pyarrow", "numpy", "numba", "sash"):
             try:
