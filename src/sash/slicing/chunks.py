@@ -191,16 +191,16 @@ class Chunks:
         nearly all slices there are."""
         if not len(points):
             return []
-        wanted = ((points - self.origin) // self._length).tolist()
-        cut = set(wanted)  # a point at a stretch's first tick cuts nothing, and costs little
-        numbers = [n for n in self._numbers if min(wanted) <= n <= max(wanted)]
-        if sum(n in cut for n in numbers) * 2 > len(self._numbers):
+        assert self.length is not None
+        cut = np.unique((points - self.origin) // self.length).tolist()  # a point at a stretch's first tick cuts nothing, and costs little
+        numbers = self._numbers[bisect_left(self._numbers, cut[0]) : bisect_left(self._numbers, cut[-1] + 1)]
+        if sum(self._has_between(n, n + 1, cut) for n in numbers) * 2 > len(self._numbers):
             return None
         found: list[Slices] = []
         used: set[Name] = set()
         at = 0
         while at < len(numbers):
-            if numbers[at] in cut:
+            if self._has_between(numbers[at], numbers[at] + 1, cut):
                 chunk = self.get(numbers[at])
                 assert chunk is not None
                 found.append(chunk)
@@ -213,24 +213,16 @@ class Chunks:
         self._spans = used
         return found
 
-    @property
-    def _length(self) -> int:
-        assert self.length is not None
-        return self.length
-
-    def _run(self, numbers: list[int], at: int, cut: set[int]) -> tuple[list[Node], int]:
-        """The nodes from one stretch on up to the next that is cut, and where they end."""
+    def _run(self, numbers: list[int], at: int, cut: list[int]) -> tuple[list[Node], int]:
+        """The nodes from one stretch on up to the next that is cut, with slices or without, and where they end."""
         run: list[Node] = []
-        points = sorted(cut)
-        while at < len(numbers) and numbers[at] not in cut:
-            if run and bisect_left(points, numbers[at]) > bisect_left(points, run[-1][2]):
-                break  # a point lies between, in a stretch that has no slices
-            node = self._largest(numbers[at], numbers, cut)
+        while at < len(numbers) and not self._has_between(run[-1][2] if run else numbers[at], numbers[at] + 1, cut):
+            node = self._largest(numbers[at], cut)
             run.append(node)
             at = bisect_left(numbers, node[2], at)
         return run, at
 
-    def _joined(self, run: list[Node], cut: set[int], used: set[Name]) -> list[Slices]:
+    def _joined(self, run: list[Node], cut: list[int], used: set[Name]) -> list[Slices]:
         """A run of nodes, those in the middle as one: a window's middle stays the same while its ends move within a node."""
         inner = [k for k, (level, _, _) in enumerate(run) if level > 1]
         if len(inner) < FEWEST_IN_SPAN or inner != list(range(inner[0], inner[-1] + 1)):
@@ -250,7 +242,7 @@ class Chunks:
         before, after = run[: inner[0]], run[inner[-1] + 1 :]
         return [*(self._node_of(node) for node in before), middle, *(self._node_of(node) for node in after)]
 
-    def _largest(self, number: int, numbers: list[int], cut: set[int]) -> Node:
+    def _largest(self, number: int, cut: list[int]) -> Node:
         """The highest node that starts the uncovered rest, with its stretches: no point in it, and nothing newer than it missing."""
         level, low, high = 1, number, number + 1
         while level < self._highest():
@@ -259,7 +251,7 @@ class Chunks:
             # The newest node is not worth joining before all of it is there.
             if start + size > self._numbers[-1] or (start < number and self._has_between(start, number, self._numbers)):
                 break
-            if any(start <= c < start + size for c in cut):
+            if self._has_between(start, start + size, cut):
                 break
             level, low, high = level + 1, start, start + size
         return level, low, high

@@ -171,7 +171,7 @@ class OrderedSliceState(SliceState):
         self.merges, self.splits = facts["merges"], facts["splits"]
 
     @property
-    def kept(self) -> int:  # type: ignore[override]
+    def kept(self) -> int:
         return sum(len(run[1]) for group in self.rows.values() for run in group) + sum(len(run[1]) for run in self.waiting.runs)
 
     @property

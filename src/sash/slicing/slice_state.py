@@ -478,8 +478,10 @@ class SliceState:
             own += len(self._session_ends(shape.gap)[0]) if isinstance(shape, Gaps) else len(self.live_keys())
         return (int(np.maximum(known, 0).sum()) if self.chunks.numbers else 0), own
 
-    kept = 0
-    """How many rows are held."""
+    @property
+    def kept(self) -> int:
+        """How many rows are held."""
+        return 0
 
     # Behind a store.
 

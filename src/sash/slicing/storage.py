@@ -171,7 +171,7 @@ class StoredKeys:
         self.segments = list(segments)
         """How many keys each segment has."""
 
-    def read(self, schema: pa.Schema) -> list[pa.Array] | None:
+    def read(self) -> list[pa.Array] | None:
         """All keys' columns."""
         if not self.segments:
             return None

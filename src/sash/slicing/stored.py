@@ -10,6 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -104,7 +105,7 @@ class StoredOperator:
     def _take_out(self, book: dict[str, Any]) -> None:
         op = self._operator
         assert op._plan is not None
-        columns = self._keys.read(op._plan.schema)
+        columns = self._keys.read()
         if columns is not None:
             op._keys.restore(columns)
         op._watermark, op._newest, op._dirty = book["watermark"], book["newest"], book["dirty"]
@@ -154,7 +155,7 @@ class StoredOperator:
                 states.append({**state.put_away(), "chunks": self._stores[place].book()})
                 continue
             facts, table = state.save()
-            shelf.put(f"{place}:facts", lambda facts=facts: encoding.of_json(facts))  # type: ignore[misc]
+            shelf.put(f"{place}:facts", partial(encoding.of_json, facts))
             rows = self._rows.get(place) or self._rows_of(place, state, ())
             rows.write(table, again=op._keys.renumbered)
             states.append({"rows": rows.book()})
@@ -162,7 +163,7 @@ class StoredOperator:
             shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]))
         given = op._manager.save()
         for name, columns in given.items():
-            shelf.put(f"{GIVEN}:{name}", lambda columns=columns: encoding.of_arrays(columns))  # type: ignore[misc]
+            shelf.put(f"{GIVEN}:{name}", partial(encoding.of_arrays, columns))
         book = {
             "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
             "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,

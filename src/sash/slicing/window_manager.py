@@ -265,10 +265,10 @@ def _with_retractions(changed: Bounds, revisions: Array, gone: Given) -> Report:
 
     ranks = None
     if changed.rows is not None and last.rows is not None:
-        ranks = tuple(np.concatenate([changed.rows[k], last.rows[k]]) for k in (0, 1))
+        ranks = (np.concatenate([changed.rows[0], last.rows[0]]), np.concatenate([changed.rows[1], last.rows[1]]))
     bounds = Bounds(
         column("keys"), column("lo"), column("hi"), column("start"), column("end"),
-        known("start_known"), known("end_known"), ranks,  # type: ignore[arg-type]
+        known("start_known"), known("end_known"), ranks,
     )  # fmt: skip
     retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(len(gone), bool)])
     return Report(np.zeros(len(bounds), np.int64), bounds, np.concatenate([revisions, gone.revision]), retracted)
