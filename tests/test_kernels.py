@@ -164,13 +164,14 @@ def test_averages_with_nulls_of_extreme_narrow_integers():
             np.testing.assert_array_equal(ours.to_numpy(zero_copy_only=False)[held], expected[held])
 
 
-@pytest.mark.parametrize("name", ["min", "avg", "last", "max_count"])
+@pytest.mark.parametrize("name", ["min", "sum", "avg", "count", "last", "max_count"])
 def test_lanes_with_nulls(name):
     rng = np.random.default_rng(8)
     values = pa.array(rng.integers(-1000, 1000, 20_000).astype(np.int32), mask=rng.random(20_000) < 0.4)
     holes = pa.concat_arrays([values, pa.nulls(1500, pa.int32()), values.slice(3)])
-    for size in (5, 40, 1000, 5000):
-        assert sash.rolling(holes, size, agg=name, algorithm="lanes") == sash.rolling(holes, size, agg=name, algorithm="blocks")
+    for part in (holes, holes.slice(5), holes.slice(64, 39_000)):  # bitmaps that begin at, and end within, any place of a word
+        for size in (5, 40, 1000, 5000):
+            assert sash.rolling(part, size, agg=name, algorithm="lanes") == sash.rolling(part, size, agg=name, algorithm="blocks")
 
 
 def test_lanes_keep_order():

@@ -156,11 +156,11 @@ def crossed(values: pa.Array | Array, reading: Reading) -> Column:
 
 
 def bitmap(values: pa.Array) -> Array | None:
-    """The rows that are not null, from bit 0 on, padded; None if all are."""
+    """The rows that are not null, from bit 0 on, padded to whole words and one more; None if all are."""
     if values.null_count == 0:
         return None
     count = len(values)
-    padded = np.zeros((count + 7) // 8 + WORD // 8, np.uint8)
+    padded = np.zeros((count + 63) // 64 * 8 + WORD // 8, np.uint8)
     buffer = values.buffers()[0]
     if values.offset % 8 == 0:
         start = values.offset // 8

@@ -6,8 +6,8 @@ in strides of LANES, a suffix pass runs backwards over a block and a prefix pass
 :mod:`sash.algorithms.blocks`, except that lane ``r`` works ``r`` rows to the right: all lanes do the same thing, and order is
 kept in each. Nothing needs to be idempotent or invertible, and no size is special.
 
-Work goes in tiles that stay in the nearest caches. Results are written past the caches, from a buffer that is emptied while the
-next block's results are made.
+Work goes in tiles that stay in the nearest caches. The windows' partials wait in a buffer; they are lowered, and their results
+written past the caches, while the next block's are made.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from sash.kernels.vocabulary import (
     States,
     address,
     combine_lanes,
-    drain,
+    emit,
     emit_lanes,
+    emit_past_caches,
     lift_lanes,
+    load,
     load_lanes,
-    move,
-    move_lanes,
     prefetch,
     store_lanes,
 )
@@ -35,6 +35,7 @@ PIECE = 256
 TILE = 1024
 LONGEST_BLOCK = 4096
 AHEAD = 2048
+LIFT_ONCE = 0
 
 SUFFIXES, NEAR, FAR, TOTALS = 0, 1, 2, 3  # the buffers
 
@@ -49,22 +50,31 @@ def widen(X: Rows, first: int, count: int, S: States, place: int) -> None:
             prefetch(X, first + j + AHEAD)
 
 
-def widen_and_drain(X: Rows, first: int, count: int, S: States, R: Results, target: int, T: Results, place: int, waiting: int) -> None:
-    """:func:`widen`, while ``waiting`` results in ``T`` move to their places from ``target`` on: reading and writing at once."""
+def widen_and_drain(X: Rows, first: int, count: int, S: States, R: Results, target: int, T: States, place: int, waiting: int) -> None:
+    """:func:`widen`, while ``waiting`` windows in ``T`` give their results from ``target`` on: reading and writing at once."""
     fours(X, first, 0, count + LANES, S, 0)
     both = min(count, waiting)
     for j in range(0, both, LANES):
         store_lanes(S, j, from_fours(S, j))
-        drain(R, target + j, T, place + j)
+        emit_past_caches(R, target + j, load_lanes(T, place + j))
         prefetch(X, first + j + AHEAD)
     for j in range(both, count, LANES):
         store_lanes(S, j, from_fours(S, j))
     for j in range(both, waiting, LANES):
-        drain(R, target + j, T, place + j)
+        emit_past_caches(R, target + j, load_lanes(T, place + j))
 
 
 def fours(X: Rows, first: int, start: int, stop: int, S: States, place: int) -> None:
-    """The aggregates of four rows each."""
+    """The aggregates of four rows each. Where a lift is dear (a bitmap to ask), each row is lifted once and its partial read four times."""
+    if LIFT_ONCE == 1:
+        for j in range(start, stop + LANES, LANES):
+            store_lanes(S, place + j, lift_lanes(X, first + j))
+        for j in range(start, stop, LANES):
+            q = place + j
+            a = combine_lanes(load_lanes(S, q), load_lanes(S, q + 1))
+            c = combine_lanes(load_lanes(S, q + 2), load_lanes(S, q + 3))
+            store_lanes(S, q, combine_lanes(a, c))
+        return
     for j in range(start, stop, LANES):
         i = first + j
         a = combine_lanes(lift_lanes(X, i), lift_lanes(X, i + 1))
@@ -122,7 +132,7 @@ def short(X: Rows, begin: int, end: int, size: int, R: Results) -> int:
     return begin + max(0, end - begin) // LANES * LANES
 
 
-def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Results, R: Results) -> int:
+def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: States, R: Results) -> int:
     """Windows of one short block and ``rest`` rows, several blocks at a time."""
     before, S, after = M[SUFFIXES], M[NEAR], M[FAR]
     block = size // LANES * LANES
@@ -138,21 +148,21 @@ def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Res
         store_lanes(before, j, load_lanes(S, j))
     suffixes(before, block)
     done, i = begin, begin
-    place, other = 0, block  # where in T this block's results go, and where the last block's are
+    place, other = 0, block  # where in T this block's windows go, and where the last block's are
     while i + tile <= end and i + tile + head + 2 * LANES <= limit:
         widen(X, i + head, tile, S, head)
         for k in range(blocks):
             ahead = (k + 1) * block
             if rest > 0:
                 prefix = directly(X, i + ahead, rest)
-                emit_lanes(T, place, combine_lanes(load_lanes(before, 0), prefix))
+                store_lanes(T, place, combine_lanes(load_lanes(before, 0), prefix))
                 prefix = combine_lanes(prefix, load_lanes(S, ahead + rest))
             else:
-                emit_lanes(T, place, load_lanes(before, 0))
+                store_lanes(T, place, load_lanes(before, 0))
                 prefix = load_lanes(S, ahead)
             suffix = load_lanes(S, ahead + block - LANES)
             store_lanes(after, block - LANES, suffix)
-            drain(R, done, T, other)
+            emit_past_caches(R, done, load_lanes(T, other))
             back = ahead + block - 2 * LANES
             # The prefix of the next block runs forwards, its suffix backwards, and the last block's results leave: none of
             # the three waits for another.
@@ -160,9 +170,9 @@ def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Res
                 suffix = combine_lanes(load_lanes(S, back), suffix)
                 store_lanes(after, back - ahead, suffix)
                 back -= LANES
-                emit_lanes(T, place + j, combine_lanes(load_lanes(before, j), prefix))
+                store_lanes(T, place + j, combine_lanes(load_lanes(before, j), prefix))
                 prefix = combine_lanes(prefix, load_lanes(S, ahead + rest + j))
-                drain(R, done + j, T, other + j)
+                emit_past_caches(R, done + j, load_lanes(T, other + j))
             before, after = after, before
             place, other = other, place
             done = i + k * block
@@ -173,7 +183,7 @@ def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Res
     return i
 
 
-def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Results, R: Results) -> int:
+def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: States, R: Results) -> int:
     """Windows of one block and ``rest`` rows.
 
     While the windows of a block are given out, from its suffixes and a growing prefix of the next block, the next block's
@@ -187,7 +197,7 @@ def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Re
         return begin
     first_suffixes(X, begin, block, S, near)
     i = done = begin
-    place, other = 0, PIECE  # where in T this piece's results go, and where the last piece's are
+    place, other = 0, PIECE  # where in T this piece's windows go, and where the last piece's are
     waiting = 0
     while i + block <= end and i + needed <= rows:
         prefix = load_lanes(S, 0)
@@ -198,7 +208,7 @@ def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Re
             widen_and_drain(X, i + block + t, count + LANES, near, R, done, T, other, waiting)
             start = 0
             if t == 0 and rest == 0:
-                emit_lanes(T, place, load_lanes(S, 0))
+                store_lanes(T, place, load_lanes(S, 0))
                 prefix = load_lanes(near, 0)
                 store_lanes(S, 0, prefix)
                 start = LANES
@@ -213,22 +223,22 @@ def medium(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Re
     return i
 
 
-def emit_piece(S: States, at: int, start: int, count: int, ahead: States, rest: int, prefix: Partial, T: Results, place: int) -> Partial:
+def emit_piece(S: States, at: int, start: int, count: int, ahead: States, rest: int, prefix: Partial, T: States, place: int) -> Partial:
     """The windows of one piece: their suffixes joined with a prefix that grows by two vectors at a time."""
     j = start
     while j + 2 * LANES <= count:
         a, b = load_lanes(ahead, j + rest), load_lanes(ahead, j + rest + LANES)
-        emit_lanes(T, place + j, combine_lanes(load_lanes(S, at + j), prefix))
-        emit_lanes(T, place + j + LANES, combine_lanes(load_lanes(S, at + j + LANES), combine_lanes(prefix, a)))
+        store_lanes(T, place + j, combine_lanes(load_lanes(S, at + j), prefix))
+        store_lanes(T, place + j + LANES, combine_lanes(load_lanes(S, at + j + LANES), combine_lanes(prefix, a)))
         prefix = combine_lanes(prefix, combine_lanes(a, b))
         j += 2 * LANES
     if j < count:
-        emit_lanes(T, place + j, combine_lanes(load_lanes(S, at + j), prefix))
+        store_lanes(T, place + j, combine_lanes(load_lanes(S, at + j), prefix))
         prefix = combine_lanes(prefix, load_lanes(ahead, j + rest))
     return prefix
 
 
-def long(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Results, R: Results) -> int:
+def long(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: States, R: Results) -> int:
     """Windows of several blocks: what lies between the first and the last block comes from totals per block."""
     S, near, far, G = M[SUFFIXES], M[NEAR], M[FAR], M[TOTALS]
     blocks = (size + LONGEST_BLOCK - 1) // LONGEST_BLOCK
@@ -289,13 +299,13 @@ def total(X: Rows, first: int, block: int, near: States, G: States, k: int) -> N
     store_lanes(G, k * LANES, s)
 
 
-def give_out(R: Results, first: int, T: Results, place: int, count: int) -> None:
-    """Move the last block's results to their places."""
+def give_out(R: Results, first: int, T: States, place: int, count: int) -> None:
+    """The results of the last block."""
     for j in range(0, count, LANES):
-        move_lanes(R, first + j, T, place + j)
+        emit_lanes(R, first + j, load_lanes(T, place + j))
 
 
-def slide(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Results, R: Results) -> int:
+def slide(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: States, R: Results) -> int:
     """As many as possible of the windows ``begin`` to ``end - 1``; returns where it stopped.
 
     The last windows are left to a kernel of single values, because lanes read a little past the rows that they use.
@@ -316,15 +326,15 @@ def slide(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Res
     return stopped
 
 
-def directly_before(X: Rows, begin: int, aligned: int, size: int, T: Results, R: Results) -> None:
+def directly_before(X: Rows, begin: int, aligned: int, size: int, T: States, R: Results) -> None:
     """The few windows before the first aligned place."""
-    emit_lanes(T, 0, directly(X, begin, size))
+    store_lanes(T, 0, directly(X, begin, size))
     for j in range(aligned - begin):
-        move(R, begin + j, T, j)
+        emit(R, begin + j, load(T, j))
 
 
 def memory_places(size: int, lanes: int, sizes: dict[str, int]) -> tuple[tuple[int, ...], int]:
-    """How many places the buffers and the result buffer need, for the constants that a kernel was made with."""
+    """How many places the buffers and the one for windows that wait need, for the constants that a kernel was made with."""
     piece, tile, longest = sizes["PIECE"], sizes["TILE"], sizes["LONGEST_BLOCK"]
     near = (piece if size > tile // 2 else 2 * tile) + 6 * lanes
     blocks = -(-size // longest)

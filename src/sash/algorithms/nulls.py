@@ -12,11 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.aggregates.count import Count
+from sash.algorithms.memory import pooled
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import generate
-from sash.kernels.vocabulary import Index, leading_zeros, trailing_zeros
+from sash.kernels.vocabulary import Index, leading_zeros, ones, trailing_zeros
 
 Array = npt.NDArray[Any]
+
+
+def count_before(words: Index, count: int, before: Index) -> int:
+    """How many bits are set before each of ``count`` words."""
+    passed = 0
+    for k in range(count):
+        before[k] = passed
+        passed += ones(words[k])
+    return passed
 
 
 def longest_gap(words: Index, rows: int, enough: int) -> int:
@@ -44,12 +54,21 @@ def longest_gap(words: Index, rows: int, enough: int) -> int:
     return max(longest, run)
 
 
+def bits_before(valid: Array) -> Array:
+    """How many bits are set before each word of a bitmap."""
+    words = valid.view(np.int64)
+    before = pooled(len(words), "int64")
+    compiled(generate(count_before, Count().form()))(words, len(words), before)
+    return before
+
+
 def windows_with_rows(valid: Array, rows: int, size: int, every: int, windows: int) -> Array | None:
     """A byte for each window that says whether it holds a row that is not null; None if all do."""
     if windows == 0:
         return None
-    words = np.zeros(len(valid) // 8 + 1, np.int64)
-    words.view(np.uint8)[: len(valid)] = valid
+    words = valid.view(np.int64)
+    if size > 2 * 63 and words[: (rows + 63) // 64].all():
+        return None  # a run of nulls reaches through the ends of two words at most
     if compiled(generate(longest_gap, Count().form()))(words, rows, size) < size:
         return None
     present = np.unpackbits(valid, bitorder="little")[:rows]

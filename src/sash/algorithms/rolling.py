@@ -16,6 +16,7 @@ from sash.algebra import Form
 from sash.algorithms import blocks, doubling, lanes, reduce, running
 from sash.algorithms.base import WindowAlgorithm
 from sash.algorithms.memory import LINE, aligned, pooled
+from sash.algorithms.nulls import bits_before
 from sash.errors import IntegerOverflow
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
@@ -79,7 +80,8 @@ def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
             lanes=width,
             buffers=BUFFERS_OF_LANES,
             known_rows=known,
-            constants=tuple(lane_sizes(form).items()),
+            counted_bits=masked,
+            constants=(*lane_sizes(form).items(), ("LIFT_ONCE", int(masked))),
         )
         return (fast, generate(blocks.slide_by_one, form, masked=masked, known_rows=known))
     if name == "running":
@@ -146,15 +148,12 @@ def _run_lanes(job: Job, out: Array | None) -> Output:
     output = make_output(job.form, fast_module, job.windows, out)
     width = fast_module.lanes
     places, kept = lanes.memory_places(job.size, width, lane_sizes(job.form))
+    counts = [job.rows[-1], bits_before(job.rows[-1]), job.size] if job.form.counted and job.masked else _known(job)
 
     def work(begin: int, end: int) -> None:
         memory = [aligned(count, m, 5 * (b + 1)) for b, count in enumerate(places) for m in fast_module.state]
-        results = [aligned(kept, m, 3) for m in job.form.outputs]
-        results += [np.zeros(kept, np.uint8)] if output.defined is not None else []
-        results += [np.zeros(1, np.uint8)] if output.misfit is not None else []
-        done = fast(*job.rows, job.count, begin, end, job.size, *memory, *results, *_known(job), *output.arguments(), *_known(job))
-        if output.misfit is not None and results[-1][0]:
-            output.misfit[0] = 1
+        waiting = [aligned(kept, m, 3) for m in fast_module.state]
+        done = fast(*job.rows, job.count, begin, end, job.size, *memory, *waiting, *output.arguments(), *counts)
         if done < end:
             scratch = [np.empty(job.size, dtype(m)) for m in slow_module.state]
             slow(*job.rows, done, end, job.size, *scratch, *output.arguments(), *_known(job))

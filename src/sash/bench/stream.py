@@ -18,15 +18,24 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.bench.harness import Figure, Report, new_report, number, same
+from sash.spark.sessions import PROVIDER
 
 SLIDE, ADVANCE = 10, 15
 """Seconds that windows slide by, and that the event time of a micro-batch spans."""
 START = 1_700_000_000 // 3600 * 3600
 AGGREGATES = [S.sum("v").alias("total"), S.count("v").alias("amount"), S.max("v").alias("most")]
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 STORES = {name: f"org.apache.spark.sql.execution.streaming.state.{name}StateStoreProvider" for name in ("RocksDB", "HDFSBacked")}
 SLIDES: tuple[tuple[int, float, float | None], ...] = ((60, 1.8, 2.5), (600, 5.0, None), (3600, 20.0, None))
 """Slides a window has, and what must and should be reached there with few keys."""
+PHASES: dict[str, tuple[str, ...]] = {
+    "in all": ("triggerExecution",),
+    "offsets and logs": ("latestOffset", "getBatch", "walCommit", "commitOffsets"),
+    "planning": ("queryPlanning",),
+    "running": ("addBatch",),
+    "of it, commit of the state": (),
+    "without rows": (),
+}
+"""What a micro-batch's time is made of, and Spark's names for it; the last is a whole micro-batch to which no row came."""
 WARM = 2
 """Micro-batches after the one that fills the windows that are not measured."""
 
@@ -38,10 +47,12 @@ class Run:
     seconds: list[float]
     """Of each measured micro-batch."""
     answer: list[float]
-    read: float = 0.0
-    written: float = 0.0
-    checkpoint: int = 0
-    state: int = 0
+    read: float
+    written: float
+    checkpoint: int
+    state: int
+    phases: dict[str, float]
+    """Milliseconds of a micro-batch's parts, as Spark tells them, in the median."""
 
     @property
     def median(self) -> float:
@@ -80,7 +91,7 @@ class Bench:
 
     # Rows, and what is done with them.
 
-    def files(self, keys: int, slides: int, batches: int, rows: int | None = None) -> tuple[Path, int]:
+    def files(self, keys: int, slides: int, batches: int, rows: int | None = None) -> Path:
         """A folder with two files for each micro-batch: the first fills the windows with as many rows a slide as the others have."""
         rows = self.rows if rows is None else rows
         folder = self.folder / f"rows-{keys}-{slides}-{rows}"
@@ -91,7 +102,7 @@ class Bench:
             self._write(folder, 0, fill, START - slides * SLIDE, slides * SLIDE, keys, rng)
             for number_ in range(1, batches + 1):
                 self._write(folder, number_, rows, START + (number_ - 1) * ADVANCE, ADVANCE, keys, rng)
-        return folder, fill
+        return folder
 
     def _write(self, folder: Path, batch: int, rows: int, begin: int, span: int, keys: int, rng: Any) -> None:
         for half in (0, 1):
@@ -111,7 +122,7 @@ class Bench:
         reader = self.spark.readStream.schema("k long, ts timestamp, v double").option("maxFilesPerTrigger", 2)
         return reader.parquet(str(folder))
 
-    def run(self, frame: Any, store: str = "RocksDB", warm: int = WARM, most: int | None = None, keep: bool = False) -> Run:
+    def run(self, frame: Any, store: str = "RocksDB", warm: int = WARM) -> Run:
         """All micro-batches of a stream of results, each timed by Spark itself, with sums of all that came out."""
         from pyspark.sql import functions as F
 
@@ -124,7 +135,7 @@ class Bench:
         )  # fmt: skip
         query = observed.writeStream.format("noop").option("checkpointLocation", str(home)).trigger(availableNow=True).start()
         query.awaitTermination()
-        entries = [p for p in query.recentProgress if p.numInputRows][1 + warm :][:most]
+        entries = [p for p in query.recentProgress if p.numInputRows][1 + warm :]
         answer = np.zeros(5)
         for p in query.recentProgress:
             answer += [float(x or 0) for x in p.observedMetrics["answer"]] if "answer" in p.observedMetrics else 0.0
@@ -133,10 +144,9 @@ class Bench:
         done = Run(
             [p.batchDuration / 1000 for p in entries], answer.tolist(),
             float(np.median([p["bytes_read"] for p in told])) / 1e6, float(np.median([p["bytes_written"] for p in told])) / 1e6,
-            size_of(home), size_of(home / "state"),
+            size_of(home), size_of(home / "state"), phases(entries, query.recentProgress),
         )  # fmt: skip
-        if not keep:
-            shutil.rmtree(home)
+        shutil.rmtree(home)
         self.spark.conf.set(PROVIDER, STORES["RocksDB"])
         return done
 
@@ -157,7 +167,7 @@ class Bench:
         from pyspark.sql import functions as F
 
         lines, flat = [], {}
-        folder, _ = self.files(16, 6, 10)
+        folder = self.files(16, 6, 10)
         for frame in (
             self.ours(folder, W.sliding("60 seconds", every="10 seconds")),
             self.theirs(folder, F.window("ts", "60 seconds", "10 seconds")),
@@ -165,13 +175,13 @@ class Bench:
             self.run(frame)  # compilers warm up
         for slides, must, aim in SLIDES[: 2 if self.quick else None]:
             size = f"{slides * SLIDE} seconds"
-            folder, _ = self.files(16, slides, 14)
+            folder = self.files(16, slides, 14)
             mine = self.run(self.ours(folder, W.sliding(size, every=f"{SLIDE} seconds")))
             flat[slides] = mine.median
             # Who copies each row takes long: there, a few micro-batches of a share of the rows, and no filling.
             window = F.window("ts", size, f"{SLIDE} seconds")
             share = {60: 1, 600: 10}.get(slides, 100)
-            small = folder if share == 1 else self.files(16, 1, 3, self.rows // share)[0]
+            small = folder if share == 1 else self.files(16, 1, 3, self.rows // share)
             stores = STORES if share == 1 else ("HDFSBacked",)
             peers = {s: self.run(self.theirs(small, window), s, warm=WARM if share == 1 else 1) for s in stores}
             again = mine if share == 1 else self.run(self.ours(small, W.sliding(size, every=f"{SLIDE} seconds")), warm=0)
@@ -182,6 +192,15 @@ class Bench:
                 f" for 1/{share} of the rows" if share > 1 else ""
             )
             lines.append([str(slides), number(mine.median), shown])
+            if share == 1:
+                parts = {"sash": mine, **{f"F.window, {name}": p for name, p in peers.items()}}
+                self.report.tables.append(
+                    (
+                        f"Where a micro-batch goes, 16 keys, {slides} slides: medians in ms, as Spark tells them",
+                        ["", *PHASES],
+                        [[who, *(number(run.phases[p]) for p in PHASES)] for who, run in parts.items()],
+                    )
+                )
             name = f"16 keys, {slides} slides, against F.window, the better store"
             note = f"{number(mine.median)} s against {shown}"
             self.report.figures.append(Figure(name, best / mine.median, must=must, aim=aim, note=note))
@@ -196,11 +215,11 @@ class Bench:
         keys = 10_000 if self.quick else 100_000
         runs = {}
         for slides in (60, 600):
-            folder, _ = self.files(keys, slides, 16)
+            folder = self.files(keys, slides, 16)
             runs[slides] = self.run(self.ours(folder, W.sliding(f"{slides * SLIDE} seconds", every=f"{SLIDE} seconds")))
             if slides == 600:
                 shutil.rmtree(folder)
-        folder, _ = self.files(keys, 60, 16)
+        folder = self.files(keys, 60, 16)
         short = self.folder / "short-keys"
         shutil.copytree(folder, short)
         for path in short.iterdir():
@@ -210,7 +229,7 @@ class Bench:
         again = self.run(self.ours(short, W.sliding("600 seconds", every=f"{SLIDE} seconds")), warm=1)
         same(np.array(again.answer), np.array(peer.answer), "F.window, many keys")
         ten = 10 * keys
-        folder, _ = self.files(ten, 60, 16)
+        folder = self.files(ten, 60, 16)
         million = self.run(self.ours(folder, W.sliding("600 seconds", every=f"{SLIDE} seconds")))
         add = self.report.figures.append
         note = f"{number(runs[60].median)} s against {number(peer.median)} s"
@@ -244,12 +263,12 @@ class Bench:
         specs = {f"t{n}": W.tumbling(f"{n} seconds") for n in lengths}
         specs |= {f"s{n}": W.sliding(f"{n} seconds", every=f"{SLIDE} seconds") for n in lengths}
         keys, rows = (100, 2_000) if self.quick else (1_000, self.rows)
-        folder, _ = self.files(keys, 360, 12, rows)
+        folder = self.files(keys, 360, 12, rows)
         taken = {
             "twenty": self.run(self.ours(folder, specs)),
             "one": self.run(self.ours(folder, W.sliding("3600 seconds", every=f"{SLIDE} seconds"))),
         }
-        small, _ = self.files(keys, 360, 2, 2_000)
+        small = self.files(keys, 360, 2, 2_000)
         mine = self.run(self.ours(small, specs), warm=0)
         state, answer = 0, np.zeros(5)
         for name in specs:
@@ -279,7 +298,7 @@ class Bench:
         from pyspark.sql import functions as F
 
         keys = 10_000 if self.quick else 100_000
-        folder, _ = self.files(keys, 6, 12)
+        folder = self.files(keys, 6, 12)
         mine = self.run(self.ours(folder, W.session("5 seconds")))
         peers = {s: self.run(self.theirs(folder, F.session_window("ts", "5 seconds")), s) for s in STORES}
         for peer in peers.values():
@@ -321,6 +340,21 @@ class Bench:
         for q in (50, 99):
             mine, peer = (float(np.percentile(found[w], q)) if found[w] else float("nan") for w in ("sash", "F.window"))
             add(Figure(f"latency of a window's result, 16 keys, 1 s triggers, p{q}", mine, "s", note=f"Spark's own {number(peer)} s"))
+
+
+def phases(entries: list[Any], every: list[Any]) -> dict[str, float]:
+    """The parts of micro-batches, and what one without rows takes."""
+
+    def median(values: list[float]) -> float:
+        return float(np.median(values)) if values else float("nan")
+
+    def of(entry: Any, *names: str) -> float:
+        return float(sum(entry.durationMs.get(n, 0) for n in names))
+
+    parts = {name: median([of(p, *spark) for p in entries]) for name, spark in PHASES.items() if spark}
+    parts["of it, commit of the state"] = median([max((s.commitTimeMs for s in p.stateOperators), default=0) for p in entries])
+    parts["without rows"] = median([float(p.batchDuration) for p in every if not p.numInputRows and p.durationMs.get("addBatch")])
+    return parts
 
 
 def size_of(folder: Path) -> int:

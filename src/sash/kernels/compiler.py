@@ -239,7 +239,8 @@ def _names(module: Module) -> dict[str, Any]:
     names.update({m: getattr(types, m) for m in machines})
     from sash.kernels import lane_memory, lanes, primitives
 
-    names.update(primitives.PRIMITIVES, trailing_zeros=lane_memory.trailing_zeros, leading_zeros=lane_memory.leading_zeros)
+    names.update(primitives.PRIMITIVES)
+    names.update({name: getattr(lane_memory, name) for name in ("trailing_zeros", "leading_zeros", "ones")})
     if module.lanes:
         for name in ("where", "both", "either", "negate"):
             names[name] = getattr(lanes, name)
@@ -255,6 +256,8 @@ def _names(module: Module) -> dict[str, Any]:
         names["put_past_caches"] = lane_memory.storer(module.lanes, past_caches=True)
         names["positions"] = lane_memory.counter(module.lanes)
         names["bits"] = lane_memory.bit_loader(module.lanes)
+        names["count_bits"] = lane_memory.count_bits
+        names["count_bits_in_lanes"] = lane_memory.bit_counter(module.lanes)
         names["place_in_line"] = lane_memory.place_in_line(module.lanes)
     return names
 

@@ -47,6 +47,7 @@ def generate(
     buffers: int = 0,
     known_rows: bool = False,
     partials: bool = False,
+    counted_bits: bool = False,
     bindings: tuple[tuple[str, Callable[..., Any]], ...] = (),
     constants: tuple[tuple[str, int | float], ...] = (),
 ) -> Module:
@@ -54,7 +55,8 @@ def generate(
 
     ``masked`` kernels take a bitmap and lift a null row to the identity. ``lanes`` is the number of rows per vector, 0 for a
     kernel of single values; ``buffers`` how many make up its memory. With ``known_rows`` the number of rows in every window is
-    an argument; otherwise a form that asks for it carries a count. With ``partials`` the rows are partials already.
+    an argument, with ``counted_bits`` it is counted in the bitmap for each window (of a known size, place ``i`` being that from row
+    ``i`` on); otherwise a form that asks for it carries a count. With ``partials`` the rows are partials already.
     ``bindings`` are functions under names that the algorithm's function leaves open; ``constants`` override its module's.
     """
     given: dict[str, Any] = {"LANES": lanes, **dict(constants)}
@@ -63,7 +65,7 @@ def generate(
     kernel = sources.read(function, function.__name__, given, words)
     used = {n.id for s in flatten([*bound, kernel]) for n in ast.walk(s.definition) if isinstance(n, ast.Name)}
     needs_identity = masked or "identity" in used
-    writer = (LaneWords if lanes else Words)(form, masked, lanes, buffers, known_rows, partials, needs_identity)
+    writer = (LaneWords if lanes else Words)(form, masked, lanes, buffers, known_rows, partials, needs_identity, counted_bits)
     parts = [writer.aggregate_functions(), writer.words(used)]
     seen: set[str] = set()
     for source in flatten([*bound, kernel]):
@@ -103,7 +105,7 @@ def vector_width(form: Form) -> int:
 def interpret(module: Module) -> Callable[..., Any]:
     """The module's entry as plain Python over NumPy arrays: slow, and an oracle for the compiled one."""
     names: dict[str, Any] = {"njit": lambda f: f, **PRIMITIVES}
-    names.update({name: getattr(vocabulary, name) for name in ("trailing_zeros", "leading_zeros")})
+    names.update({name: getattr(vocabulary, name) for name in ("trailing_zeros", "leading_zeros", "ones")})
     names.update(dict.fromkeys(("float32", "float64"), float))
     names.update({f"{u}int{b}": int for u in ("", "u") for b in (8, 16, 32, 64)})
     exec(compile(module.text, f"<{module.title}>", "exec"), names)

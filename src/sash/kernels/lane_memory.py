@@ -109,6 +109,63 @@ def bit_loader(count: int) -> Any:
     return bits
 
 
+def _bits_before(builder: Any, valid: Any, before: Any, i: Any) -> Any:
+    """How many bits of a bitmap are set before bit ``i``; ``before`` has it for the first bit of each word."""
+    i64 = ir.IntType(64)
+    number = builder.lshr(i, ir.Constant(i64, 6))
+    word = builder.load(builder.gep(builder.bitcast(valid, i64.as_pointer()), [number]), align=1)
+    lower = builder.sub(builder.shl(ir.Constant(i64, 1), builder.and_(i, ir.Constant(i64, 63))), ir.Constant(i64, 1))
+    return builder.add(builder.load(builder.gep(before, [number])), _ones(builder, builder.and_(word, lower)))
+
+
+def _ones(builder: Any, value: Any) -> Any:
+    """The number of bits set, of an integer or in each lane."""
+    name = f"v{value.type.count}i{value.type.element.width}" if isinstance(value.type, ir.VectorType) else f"i{value.type.width}"
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(value.type, [value.type]), f"llvm.ctpop.{name}")
+    return builder.call(function, [value])
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def count_bits(typing_context: Any, valid: Any, before: Any, i: Any, j: Any) -> Any:
+    """The number of bits set from bit ``i`` to bit ``j - 1``."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        valid, before, i, j = args
+        return builder.sub(_bits_before(builder, valid, before, j), _bits_before(builder, valid, before, i))
+
+    return types.int64(valid, before, types.int64, types.int64), generate
+
+
+def bit_counter(count: int) -> Any:
+    """``count_bits_in_lanes(valid, before, i, j)``: :func:`count_bits` of ``i`` and ``j``, of ``i + 1`` and ``j + 1``, …"""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def count_bits_in_lanes(typing_context: Any, valid: Any, before: Any, i: Any, j: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            valid, before, i, j = args
+            i32, i64 = ir.IntType(32), ir.IntType(64)
+
+            def bits(first: Any) -> Any:
+                byte = builder.gep(valid, [builder.lshr(first, ir.Constant(i64, 3))])
+                word = builder.load(builder.bitcast(byte, i32.as_pointer()), align=1)
+                shifted = builder.lshr(word, builder.trunc(builder.and_(first, ir.Constant(i64, 7)), i32))
+                return builder.and_(shifted, ir.Constant(i32, (1 << count) - 1))
+
+            # Lane k has what has come of the bits from j on, and what has not yet gone of those from i on, side by side in a word.
+            leaving = bits(i)
+            both = builder.or_(bits(j), builder.shl(leaving, ir.Constant(i32, 16)))
+            here = [(1 << k) - 1 | ((1 << count) - (1 << k)) << 16 for k in range(count)]
+            vector = ir.VectorType(i32, count)
+            moved = _ones(builder, builder.and_(splat(builder, both, count), ir.Constant(vector, [ir.Constant(i32, h) for h in here])))
+            first = builder.sub(_bits_before(builder, valid, before, j), _bits_before(builder, valid, before, i))
+            first = builder.sub(first, builder.zext(_ones(builder, leaving), i64))
+            return builder.add(splat(builder, first, count), builder.zext(moved, ir.VectorType(i64, count)))
+
+        return Lanes(types.int64, count)(valid, before, types.int64, types.int64), generate
+
+    return count_bits_in_lanes
+
+
 def _half(first: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]
     def half(typing_context: Any, v: Any) -> Any:
@@ -227,3 +284,13 @@ def _zeros(name: str) -> Any:
 
 
 trailing_zeros, leading_zeros = _zeros("cttz"), _zeros("ctlz")
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def ones(typing_context: Any, x: Any) -> Any:
+    """How many bits of an integer are set."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _ones(builder, args[0])
+
+    return types.int64(types.int64), generate

@@ -34,6 +34,7 @@ class LaneWords(Words):
     def definitions(self) -> dict[str, Callable[[], str]]:
         return {
             **super().definitions(),
+            "rows_at": self._rows_at,
             "lift_lanes": self._lift_lanes,
             "combine_lanes": self._combine_lanes,
             "load_lanes": self._load_lanes,
@@ -41,9 +42,7 @@ class LaneWords(Words):
             "emit_lanes": self._emit_lanes,
             "fold_lanes": self._fold_lanes,
             "fold_segments": self._fold_segments,
-            "drain": self._drain,
-            "move_lanes": self._move_lanes,
-            "move": self._move,
+            "emit_past_caches": self._emit_past_caches,
             "address": self._address,
             "prefetch": self._prefetch,
         }
@@ -54,9 +53,19 @@ class LaneWords(Words):
             used = used | {"combine_lanes", "combine"}
         if "fold_segments" in used:
             used = used | {"combine_lanes", "lift_lanes"}
-        if "emit_lanes" in used and not self.vector_lower:
+        if used & {"emit_lanes", "emit_past_caches"} and not self.vector_lower:
             used = used | {"emit"}
+        if self.counted_bits:
+            used = used | {"rows_at"}
         return used
+
+    def _rows_at(self) -> str:
+        first = len(self.result_columns())
+        valid, before, size = (f"R[{first + k}]" for k in range(3))
+        return (
+            f"@njit\ndef rows_at(R, i):\n    return count_bits({valid}, {before}, i, i + {size})\n\n\n"
+            f"@njit\ndef lane_rows_at(R, i):\n    return count_bits_in_lanes({valid}, {before}, i, i + {size})\n"
+        )
 
     def _lift_lanes(self) -> str:
         def value(place: int, machine: str) -> str:
@@ -106,18 +115,26 @@ class LaneWords(Words):
         return "@njit\ndef store_lanes(S, i, s):\n" + "\n".join(lines) + "\n"
 
     def _emit_lanes(self) -> str:
+        return self._emit_word("emit_lanes", "put")
+
+    def _emit_past_caches(self) -> str:
+        return self._emit_word("emit_past_caches", "put_past_caches")
+
+    def _emit_word(self, name: str, first: str) -> str:
+        """``first`` puts the first column, whose place alone is known to be aligned."""
         places = self._result_places()
-        lines = ["@njit", "def emit_lanes(R, i, s):"]
+        lines = ["@njit", f"def {name}(R, i, s):"]
         if not self.vector_lower:
             fields = self._tuple([f"lane(s[{k}], k)" for k in range(len(self.state))])
             return "\n".join([*lines, f"    for k in range({self.lanes}):", f"        emit(R, i + k, {fields})"]) + "\n"
+        lowered = self.lowered("lane_rows_at(R, i)")
         if len(self.form.outputs) == 1:
-            lines.append(f"    put(R[0], i, lower({self.lowered()}))")
+            lines.append(f"    {first}(R[0], i, lower({lowered}))")
         else:
-            lines.append(f"    r = lower({self.lowered()})")
-            lines += [f"    put(R[{k}], i, r[{k}])" for k in range(len(self.form.outputs))]
+            lines.append(f"    r = lower({lowered})")
+            lines += [f"    {'put' if k else first}(R[{k}], i, r[{k}])" for k in range(len(self.form.outputs))]
         if self.partial:
-            lines.append(f"    put(R[{places['defined']}], i, is_defined({self.lowered()}))")
+            lines.append(f"    put(R[{places['defined']}], i, is_defined({lowered}))")
         if self.form.fits is not None:
             lines += [f"    if any_lane(negate(fits({self._core('s')}))):", f"        R[{places['misfit']}][0] = 1"]
         return "\n".join(lines) + "\n"
@@ -168,22 +185,6 @@ class LaneWords(Words):
             f"    return combine_lanes(combine_lanes(a, b), combine_lanes(c, d))\n\n\n"
             f"@njit\ndef fold_segments(X, i, size, stride):\n    return {folded(0, self.lanes)}\n"
         )
-
-    def _moved(self) -> list[tuple[int, str]]:
-        return [(k, m) for k, (name, m) in enumerate(self.result_columns()) if name != "misfit"]
-
-    def _drain(self) -> str:
-        puts = ["put_past_caches", *["put"] * len(self.result_columns())]  # only the first column's place is known to be aligned
-        lines = [f"    {puts[k]}(R[{k}], i, load_{m}(T[{k}], j))" for k, m in self._moved()]
-        return "@njit\ndef drain(R, i, T, j):\n" + "\n".join(lines) + "\n"
-
-    def _move_lanes(self) -> str:
-        lines = [f"    put(R[{k}], i, load_{m}(T[{k}], j))" for k, m in self._moved()]
-        return "@njit\ndef move_lanes(R, i, T, j):\n" + "\n".join(lines) + "\n"
-
-    def _move(self) -> str:
-        lines = [f"    R[{k}][i] = T[{k}][j]" for k, m in self._moved()]
-        return "@njit\ndef move(R, i, T, j):\n" + "\n".join(lines) + "\n"
 
     def _address(self) -> str:
         return "@njit\ndef address(R):\n    return place_in_line(R[0])\n"

@@ -111,30 +111,36 @@ def _has_wide_reciprocals() -> bool:
     return bool(llvm.get_host_cpu_features().get("avx512f", False))
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ratio_lanes(typing_context: Any, a: Any, b: Any) -> Any:
-    """An estimate of 1 / b, twice refined (Newton), times a, once corrected: right up to the last bit."""
+def _divider(may_be_infinite: bool) -> Any:
+    @intrinsic  # type: ignore[untyped-decorator]
+    def divide(typing_context: Any, a: Any, b: Any) -> Any:
+        """An estimate of 1 / b, refined to 42 bits, times a, once corrected: right up to the last bit."""
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        eight = ir.VectorType(ir.DoubleType(), 8)
-        estimate = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(eight, [eight, eight, ir.IntType(8)]), "llvm.x86.avx512.rcp14.pd.512"
-        )
-        fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(eight, [eight] * 3), "llvm.fma.v8f64")
-        one = ir.Constant(eight, [ir.Constant(ir.DoubleType(), 1.0)] * 8)
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            eight = ir.VectorType(ir.DoubleType(), 8)
+            estimate = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(eight, [eight, eight, ir.IntType(8)]), "llvm.x86.avx512.rcp14.pd.512"
+            )
+            fma = cgutils.get_or_insert_function(builder.module, ir.FunctionType(eight, [eight] * 3), "llvm.fma.v8f64")
+            one = ir.Constant(eight, [ir.Constant(ir.DoubleType(), 1.0)] * 8)
 
-        def divided(x: Any, y: Any) -> Any:
-            r = builder.call(estimate, [y, ir.Constant(eight, ir.Undefined), ir.IntType(8)(-1)])
-            negative = builder.fneg(y)
-            for _ in range(2):
-                r = builder.call(fma, [r, builder.call(fma, [negative, r, one]), r])
-            q = builder.fmul(x, r)
-            better = builder.call(fma, [builder.call(fma, [negative, q, x]), r, q])
-            return builder.select(builder.fcmp_ordered("ord", better, better), better, q)  # infinities stay what they are
+            def divided(x: Any, y: Any) -> Any:
+                r = builder.call(estimate, [y, ir.Constant(eight, ir.Undefined), ir.IntType(8)(-1)])
+                negative = builder.fneg(y)
+                e = builder.call(fma, [negative, r, one])
+                r = builder.call(fma, [r, builder.call(fma, [e, e, e]), r])
+                q = builder.fmul(x, r)
+                better = builder.call(fma, [builder.call(fma, [negative, q, x]), r, q])
+                return builder.select(builder.fcmp_ordered("ord", better, better), better, q) if may_be_infinite else better
 
-        return _in_eights(builder, args[0], args[1], divided)
+            return _in_eights(builder, args[0], args[1], divided)
 
-    return a(a, b), generate
+        return a(a, b), generate
+
+    return divide
+
+
+_divide, _divide_finite = _divider(True), _divider(False)
 
 
 @overloads(ratio)
@@ -142,7 +148,8 @@ def _ratio(a: Any, b: Any) -> Any:
     count = lane_count(a, b)
     if count in (8, 16) and _has_wide_reciprocals() and not any(dtype_of(t) == types.float32 for t in (a, b)):
         as_double = caster(types.float64, count)
-        return lambda a, b: _ratio_lanes(as_double(a), as_double(b))
+        divide = _divide if isinstance(dtype_of(a), types.Float) else _divide_finite
+        return lambda a, b: divide(as_double(a), as_double(b))
     return lambda a, b: a / b
 
 

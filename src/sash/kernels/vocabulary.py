@@ -94,16 +94,8 @@ def fold_segments(X: Rows, i: int, size: int, stride: int) -> Partial:
     """
 
 
-def drain(R: Results, i: int, T: Results, j: int) -> None:
-    """Move LANES results from ``T[j:]`` to ``R[i:]`` past the caches; ``R[i]`` must be aligned."""
-
-
-def move_lanes(R: Results, i: int, T: Results, j: int) -> None:
-    """Move LANES results from ``T[j:]`` to ``R[i:]``."""
-
-
-def move(R: Results, i: int, T: Results, j: int) -> None:
-    """Move one result from ``T[j]`` to ``R[i]``."""
+def emit_past_caches(R: Results, i: int, s: Partial) -> None:
+    """:func:`emit_lanes`, the results written past the caches; ``R[i]`` must be aligned."""
 
 
 def address(R: Results) -> int:
@@ -126,3 +118,8 @@ def trailing_zeros(x: int) -> int:
 def leading_zeros(x: int) -> int:
     """63 minus the place of the highest bit that is set; 64 if none is."""
     return 64 - (x & 0xFFFFFFFFFFFFFFFF).bit_length()
+
+
+def ones(x: int) -> int:
+    """How many bits are set."""
+    return (x & 0xFFFFFFFFFFFFFFFF).bit_count()

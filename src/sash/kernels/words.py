@@ -45,10 +45,12 @@ class Words:
         known_rows: bool,
         partials: bool,
         needs_identity: bool,
+        counted_bits: bool = False,
     ) -> None:
         self.form, self.masked, self.lanes, self.buffers, self.partials = form, masked, lanes, buffers, partials
         self.known_rows = form.counted and known_rows
-        self.carried = form.counted and not known_rows  # the state has a last field that counts rows
+        self.counted_bits = form.counted and counted_bits  # a window's rows are counted in the bitmap when its result is made
+        self.carried = form.counted and not (known_rows or counted_bits)  # the state has a last field that counts rows
         self.flagged = needs_identity and form.identity is None  # the state has a last field that says "not empty"
         assert not (self.carried and self.flagged), "a counted form has an identity"
         self.state = (*form.state, *((COUNT,) if self.carried else ("bool",) if self.flagged else ()))
@@ -96,11 +98,21 @@ class Words:
             columns.append(("misfit", "bool"))
         return columns
 
-    def lowered(self) -> str:
-        """The arguments of the aggregate's ``lower``."""
+    def lowered(self, rows_at: str = "rows_at(R, i)") -> str:
+        """The arguments of the aggregate's ``lower``; ``rows_at`` counts a window's rows where they are counted in the bitmap."""
         if self.carried:
             return f"{self._core('s')}, s[{self.fields}]"
+        if self.counted_bits:
+            return f"{self._core('s')}, {rows_at}"
         return f"{self._core('s')}, R[{len(self.result_columns())}]" if self.known_rows else self._core("s")
+
+    def _rows_known_by(self) -> list[Argument]:
+        """What comes with the result columns for ``lower`` to know the number of a window's rows."""
+        if self.known_rows:
+            return [Argument("rows", "int64", False)]
+        if self.counted_bits:
+            return [Argument("valid", "uint8", True), Argument("before", "int64", True), Argument("size", "int64", False)]
+        return []
 
     def definitions(self) -> dict[str, Callable[[], str]]:
         """How each word is written."""
@@ -260,9 +272,10 @@ class Words:
                 continue
             arguments += [Argument(c, m, True) for c, m in columns]
             values = [c for c, _ in columns]
-            if kind == "Results" and self.known_rows:
-                arguments.append(Argument(f"{name.lower()}_rows", "int64", False))
-                values.append(f"{name.lower()}_rows")
+            if kind == "Results":
+                last = [Argument(f"{name.lower()}_{a.name}", a.machine, a.pointer) for a in self._rows_known_by()]
+                arguments += last
+                values += [a.name for a in last]
             passed.append(f"({', '.join(values)},)" if values else "()")
         names = ", ".join(a.name for a in arguments)
         text = f"def entry({names}):\n    return {function.__name__}({', '.join(passed)})\n"

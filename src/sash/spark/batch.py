@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from sash.plan.logical import QUERY, WINDOW, Column, Plan, output_type
+from sash.plan.logical import QUERY, WINDOW, Column, Plan
 from sash.plan.spark import Blocks
 from sash.slicing.blocks import BLOCK
 from sash.slicing.fragments import CELL, FIRST, Layout
 from sash.slicing.results import output_schema
-from sash.slicing.trailing import over_names
 from sash.spark import sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import functions_for
-from sash.spark.prepare import Prepared, check_carried, like, prepare
+from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
 from sash.spark.types import spark_schema
@@ -166,8 +164,6 @@ def rows(prepared: Prepared) -> Any:
 
 def over_frame(frame: Any, request: Request) -> Any:
     """Every row with the aggregates of its trailing windows."""
-    from pyspark.sql.types import StructField, StructType
-
     prepared = prepare(frame, request)
     check_carried(frame)
     narrow, plan, blocks = prepared.frame, prepared.plan, prepared.choice.blocks
@@ -175,12 +171,8 @@ def over_frame(frame: Any, request: Request) -> Any:
     if blocks is not None:
         narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
     gathered = _gathered(narrow, plan, blocks)
-    names = over_names(replace(plan, schema=like(prepared.schema, frame)))
-    new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
-    columns = (*frame.columns, *(name for name, _ in new))
-    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, ROWS_AT_ONCE, columns)
-    added = spark_schema(pa.schema([pa.field(n, t) for n, t in new])).fields
-    result = StructType([*(StructField(f.name, f.dataType, f.nullable) for f in frame.schema.fields), *added])
+    result = over_schema(frame, plan)
+    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, ROWS_AT_ONCE, tuple(result.names))
     return _mapped(gathered, task, result)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
-from sash.plan.logical import Column, Plan, calls_of, check_columns, expression_of
+from sash.plan.logical import Column, Plan, calls_of, check_columns, expression_of, output_type
 from sash.plan.spark import SparkChoice, choose_over, choose_spark
 from sash.slicing.inputs import stored_form
 from sash.slicing.results import output_schema
@@ -18,7 +18,7 @@ from sash.slicing.trailing import over_names
 from sash.spark import sql
 from sash.spark.catalyst import unstated
 from sash.spark.requests import Request
-from sash.spark.types import OPAQUE, arrow_schema, is_uncarried
+from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,16 @@ def _as_asked(plan: Plan, calls: list[Call]) -> tuple[Column, ...]:
 def like(schema: pa.Schema, frame: Any) -> pa.Schema:
     """The frame's own columns of a schema."""
     return pa.schema([schema.field(k) for k in range(len(frame.columns))])
+
+
+def over_schema(frame: Any, plan: Plan) -> Any:
+    """The columns of ``sash.over`` as Spark's: the frame's own, and those of the windows behind them."""
+    from pyspark.sql.types import StructField, StructType
+
+    names = over_names(replace(plan, schema=like(plan.schema, frame)))
+    new = [pa.field(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
+    own = [StructField(f.name, f.dataType, f.nullable) for f in frame.schema.fields]
+    return StructType([*own, *spark_schema(pa.schema(new)).fields])
 
 
 def check_carried(frame: Any) -> None:
@@ -137,8 +147,7 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
         known = None if condition is None else named(condition, condition.spark_sql())
         rewritten.append(replace(call, inputs=tuple(inputs), condition=known, given_alias=call.name))
     found |= {name: text for text, name in computed.items()}
-    windows = request.windows.values() if isinstance(request.windows, dict) else [request.windows]
-    for text in (text for w in windows for text in getattr(w, "reads", ()) if text not in own):
+    for text in (text for w in request.specs.values() for text in getattr(w, "reads", ()) if text not in own):
         found.setdefault(text, sql.quoted(text) if text in frame.columns else parse(text).spark_sql())
     columns = ["*"] if request.trailing else [sql.quoted(name) for name in own]
     narrow = frame if request.trailing else frame.where(f"{sql.quoted(request.time)} is not null")

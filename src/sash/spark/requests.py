@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate
-from sash.plan.logical import Plan, make_plan
+from sash.plan.logical import WINDOW, Plan, make_plan
 from sash.windows.base import Window
 
 
@@ -32,6 +32,11 @@ class Request:
     empty: bool = False
     trailing: bool = False
 
+    @property
+    def specs(self) -> dict[str, Window]:
+        """The windows by their names; a single one has the name that Spark's have."""
+        return dict(self.windows) if isinstance(self.windows, dict) else {WINDOW: self.windows}
+
     def plan(self, schema: pa.Schema) -> Plan:
         """The plan over these columns; expressions whose text is a column's name are that column."""
         return make_plan(schema, self.windows, self.aggs, self.by, self.time, self.order_by, self.empty, trailing=self.trailing)
@@ -45,8 +50,7 @@ class Request:
 
     def own_windows(self) -> list[type]:
         """The classes of users' own windows."""
-        given = self.windows.values() if isinstance(self.windows, dict) else [self.windows]
-        return [type(w) for w in given if isinstance(w, Window) and not type(w).__module__.startswith("sash.")]
+        return [type(w) for w in self.specs.values() if isinstance(w, Window) and not type(w).__module__.startswith("sash.")]
 
 
 def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:

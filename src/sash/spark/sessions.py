@@ -10,6 +10,9 @@ from typing import Any
 
 from sash.errors import SashError
 
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
 
 class NoSpark(SashError, RuntimeError):
     """Spark cannot be started here."""
@@ -41,7 +44,7 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
         "spark.log.level": "ERROR",
         # What streams need, and what makes a micro-batch write its changes instead of whole files.
-        "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+        PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
     builder = SparkSession.builder

@@ -5,38 +5,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from sash.errors import InvalidArgument
 from sash.functions.call import Call
-from sash.plan.logical import WINDOW, Plan, output_type
+from sash.plan.logical import WINDOW, Plan
 from sash.plan.streams import BUCKETS, choose_stream
 from sash.slicing import descriptions
 from sash.slicing.inputs import stored_form
-from sash.slicing.trailing import over_names
 from sash.slicing.window_manager import emitted_schema
 from sash.spark import sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
 from sash.spark.frames import functions_for
-from sash.spark.prepare import check_carried, check_case, like, narrow_down
+from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.requests import Request
+from sash.spark.sessions import PROVIDER, ROCKSDB
 from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
 from sash.spark.tasks import guard, sent, shipped
 from sash.spark.types import arrow_schema, spark_schema
 from sash.spark.watermarks import DELAY, Clocked, StreamOptions, clocked, metrics_name
 from sash.windows.base import Everything
 
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-
 
 @dataclass(frozen=True)
-class Asked:
+class Checked:
     """A request over a streaming frame, checked."""
 
     clock: Clocked
@@ -48,7 +45,7 @@ class Asked:
     buckets: tuple[int, ...]
 
 
-def ask(frame: Any, request: Request, options: StreamOptions) -> Asked:
+def ask(frame: Any, request: Request, options: StreamOptions) -> Checked:
     """Check a request against a streaming frame's columns; nothing is started."""
     _check_provider(frame)
     clock = clocked(frame, request, options)
@@ -56,7 +53,7 @@ def ask(frame: Any, request: Request, options: StreamOptions) -> Asked:
     plan = narrowed.plan(schema)
     if clock.options.watermark is not None:
         plan.measure.ticks(clock.options.watermark, "watermark")
-    return Asked(clock, narrow, narrowed, schema, calls, plan, labels((options.buckets or BUCKETS) if plan.by else 1))
+    return Checked(clock, narrow, narrowed, schema, calls, plan, labels((options.buckets or BUCKETS) if plan.by else 1))
 
 
 def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
@@ -80,7 +77,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     rows = _in_buckets(asked.narrow, plan, len(numbers))
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), choice.way, numbers, ROWS_AT_ONCE)
     mode = "append" if options.emit == "final" else "update"
-    found = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(request, STATE), spark_schema(result))
+    found = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
     if not clock.event_time or options.emit != "final":
         return found
     # The window is the results' time, so that another stateful operator can stand behind this one.
@@ -89,8 +86,6 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """Every row of a streaming frame with its trailing windows, once the watermark has passed it."""
-    from pyspark.sql.types import StructField, StructType
-
     asked = ask(frame, request, options)
     clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
     if not clock.event_time and options.watermark is None:
@@ -99,17 +94,13 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
             "behind), or a frame that has withWatermark on the time column"
         )
     check_carried(frame)
-    names = over_names(replace(plan, schema=like(schema, frame)))
-    new = [(names[k][w], output_type(c)) for w in range(len(plan.queries)) for k, c in enumerate(plan.columns)]
-    columns = (*frame.columns, *(name for name, _ in new))
-    check_case(frame, list(columns))
+    result = over_schema(frame, plan)
+    check_case(frame, result.names)
     described = _described(request, asked)
     rows = _in_buckets(asked.narrow, plan, len(numbers))
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
-    bucket = OverBucket(asked.request, schema, columns, described, clock.clock(plan.measure))
-    added = spark_schema(pa.schema([pa.field(n, t) for n, t in new])).fields
-    result = StructType([*(StructField(f.name, f.dataType, f.nullable) for f in frame.schema.fields), *added])
-    found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(request, STATE), result)
+    bucket = OverBucket(asked.request, schema, tuple(result.names), described, clock.clock(plan.measure))
+    found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
     return _marked(found, str(clock.request.time), {DELAY: 0}) if clock.event_time else found
 
 
@@ -139,14 +130,11 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
     )
 
 
-def _described(given: Request, asked: Asked) -> dict[str, Any]:
+def _described(given: Request, asked: Checked) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
     options, schema = asked.clock.options, asked.schema
-    windows = given.windows if isinstance(given.windows, dict) else {"window": given.windows}
     settings = descriptions.Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
-    described = descriptions.of_request(
-        descriptions.Asked(dict(windows), list(asked.calls), given.by, given.time, given.order_by, settings)
-    )
+    described = descriptions.of_request(descriptions.Asked(given.specs, list(asked.calls), given.by, given.time, given.order_by, settings))
     waited = None if asked.clock.lateness is None else repr(asked.clock.lateness)
     columns = {f.name: str(f.type) for f in schema}
     return {**described, "columns": columns, "buckets": len(asked.buckets), "watermark": [waited, asked.clock.shift]}

@@ -110,9 +110,8 @@ class Bucket:
 
     def opened(self, storage: Any, label: int) -> StoredOperator:
         """The bucket's operator, as the last step left it."""
-        windows = self.request.windows if isinstance(self.request.windows, dict) else {"window": self.request.windows}
         operator = Operator(
-            windows, self.request.aggs, self.request.by, self.request.time, self.request.order_by,
+            self.request.specs, self.request.aggs, self.request.by, self.request.time, self.request.order_by,
             lateness=self.lateness, emit=self.emit, idle=self.idle, store="lazy",
         )  # fmt: skip
         place = self.labels.index(label)
