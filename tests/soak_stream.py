@@ -39,7 +39,8 @@ def main(seconds: float) -> None:
         source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 20_000).option("numPartitions", 2)
         made = source.option("startTimestamp", 1_700_000_000_000).option("advanceMillisPerBatch", 15_000).load()
         rows = made.selectExpr(
-            "pmod(xxhash64(value), 500) + floor(value / 200000) * 100 as k",  # keys that come and go, so fast that they are forgotten several times
+            # keys that come and go, so fast that they are forgotten several times
+            "pmod(xxhash64(value), 500) + floor(value / 200000) * 100 as k",
             "timestamp_millis(unix_millis(timestamp) + pmod(value, 20000) * 15000 div 20000) as t", "value % 1000 as v",
         )  # fmt: skip
         request = {"by": "k", "time": "t", "watermark": "5 seconds", "idle": "10 minutes", "buckets": 4}

@@ -34,6 +34,7 @@ from sash.kernels.vocabulary import (
 PIECE = 256
 TILE = 1024
 LONGEST_BLOCK = 4096
+LONG_BLOCK = 3072
 AHEAD = 2048
 LIFT_ONCE = 0
 
@@ -48,6 +49,14 @@ def widen(X: Rows, first: int, count: int, S: States, place: int) -> None:
         for j in range(t, stop, LANES):
             store_lanes(S, place + j, from_fours(S, place + j))
             prefetch(X, first + j + AHEAD)
+
+
+def widen_into(X: Rows, first: int, count: int, near: States, S: States, place: int) -> None:
+    """:func:`widen` of one piece that writes nothing behind it: the aggregates of four rows lie in ``near``."""
+    fours(X, first, 0, count + LANES, near, 0)
+    for j in range(0, count, LANES):
+        store_lanes(S, place + j, from_fours(near, j))
+        prefetch(X, first + j + AHEAD)
 
 
 def widen_and_drain(X: Rows, first: int, count: int, S: States, R: Results, target: int, T: States, place: int, waiting: int) -> None:
@@ -110,10 +119,7 @@ def suffixes(S: States, block: int) -> None:
 def first_suffixes(X: Rows, begin: int, block: int, S: States, near: States) -> None:
     """The suffixes of the first block."""
     for t in range(0, block, PIECE):
-        count = min(PIECE, block - t)
-        widen(X, begin + t, count, near, 0)
-        for j in range(0, count, LANES):
-            store_lanes(S, t + j, load_lanes(near, j))
+        widen_into(X, begin + t, min(PIECE, block - t), near, S, t)
     suffixes(S, block)
 
 
@@ -241,7 +247,7 @@ def emit_piece(S: States, at: int, start: int, count: int, ahead: States, rest: 
 def long(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: States, R: Results) -> int:
     """Windows of several blocks: what lies between the first and the last block comes from totals per block."""
     S, near, far, G = M[SUFFIXES], M[NEAR], M[FAR], M[TOTALS]
-    blocks = (size + LONGEST_BLOCK - 1) // LONGEST_BLOCK
+    blocks = blocks_in(size)
     block = size // blocks // LANES * LANES
     rest = size - blocks * block
     needed = block + size + 4 * LANES
@@ -256,24 +262,22 @@ def long(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Stat
     waiting = 0
     while i + block <= end and i + needed <= rows:
         prefix = load_lanes(G, (k + 1) % blocks * LANES)
-        for g in range(k + 2, k + blocks):
+        g = k + 2
+        while g + 1 < k + blocks:
+            two = combine_lanes(load_lanes(G, g % blocks * LANES), load_lanes(G, (g + 1) % blocks * LANES))
+            prefix = combine_lanes(prefix, two)
+            g += 2
+        if g < k + blocks:
             prefix = combine_lanes(prefix, load_lanes(G, g % blocks * LANES))
         for r in range(rest - 1, -1, -1):
             prefix = combine_lanes(lift_lanes(X, i + block + r), prefix)
         whole = prefix
         for t in range(0, block, PIECE):
             count = min(PIECE, block - t)
-            widen(X, i + block + t, count, near, 0)
             widen_and_drain(X, i + size + t, count, far, R, done, T, other, waiting)
             prefix = emit_piece(S, t, 0, count, far, 0, prefix, T, place)
-            start = 0
-            if t == 0:
-                whole = load_lanes(far, 0)
-                start = LANES
-            for j in range(start, count, LANES):
-                whole = combine_lanes(whole, load_lanes(far, j))
-            for j in range(0, count, LANES):
-                store_lanes(S, t + j, load_lanes(near, j))
+            whole = piece_total(far, count) if t == 0 else combine_lanes(whole, piece_total(far, count))
+            widen_into(X, i + block + t, count, near, S, t)
             done, waiting = i + t, count
             place, other = other, place
         store_lanes(G, k % blocks * LANES, whole)
@@ -284,19 +288,36 @@ def long(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Stat
     return i
 
 
+def blocks_in(size: int) -> int:
+    """How many blocks a long window has: a number that leaves few rows over, which each block has to take one by one."""
+    fewest = (size + LONG_BLOCK - 1) // LONG_BLOCK
+    best = fewest
+    for blocks in range(fewest + 1, fewest + fewest // 4 + 2):
+        if size % (blocks * LANES) < size % (best * LANES):
+            best = blocks
+    return best
+
+
 def total(X: Rows, first: int, block: int, near: States, G: States, k: int) -> None:
     """The aggregate of a block, that of lane ``r`` being ``r`` rows to the right."""
     s = load_lanes(near, 0)
     for t in range(0, block, PIECE):
         count = min(PIECE, block - t)
         widen(X, first + t, count, near, 0)
-        start = 0
-        if t == 0:
-            s = load_lanes(near, 0)
-            start = LANES
-        for j in range(start, count, LANES):
-            s = combine_lanes(s, load_lanes(near, j))
+        s = piece_total(near, count) if t == 0 else combine_lanes(s, piece_total(near, count))
     store_lanes(G, k * LANES, s)
+
+
+def piece_total(S: States, count: int) -> Partial:
+    """The aggregate of a piece from those of LANES rows each: two at a time, so that the chain is half as long."""
+    s = load_lanes(S, 0)
+    j = LANES
+    while j + 2 * LANES <= count:
+        s = combine_lanes(s, combine_lanes(load_lanes(S, j), load_lanes(S, j + LANES)))
+        j += 2 * LANES
+    if j < count:
+        s = combine_lanes(s, load_lanes(S, j))
+    return s
 
 
 def give_out(R: Results, first: int, T: States, place: int, count: int) -> None:
@@ -335,7 +356,8 @@ def directly_before(X: Rows, begin: int, aligned: int, size: int, T: States, R: 
 
 def memory_places(size: int, lanes: int, sizes: dict[str, int]) -> tuple[tuple[int, ...], int]:
     """How many places the buffers and the one for windows that wait need, for the constants that a kernel was made with."""
-    piece, tile, longest = sizes["PIECE"], sizes["TILE"], sizes["LONGEST_BLOCK"]
+    piece, tile, longest, long_block = sizes["PIECE"], sizes["TILE"], sizes["LONGEST_BLOCK"], sizes["LONG_BLOCK"]
     near = (piece if size > tile // 2 else 2 * tile) + 6 * lanes
-    blocks = -(-size // longest)
+    fewest = -(-size // long_block)
+    blocks = fewest + fewest // 4 + 2
     return (min(size, longest) + lanes, near, near, (blocks + 1) * lanes), max(2 * piece, tile) + lanes

@@ -93,9 +93,10 @@ def lane_sizes(form: Form) -> dict[str, int]:
     """How many rows the buffers of the lane kernel cover, by the size of a partial."""
     wide = sum(dtype(m).itemsize for m in form.state)
     return {
-        "PIECE": 256,
+        "PIECE": 256 if vector_width(form) == 16 else 128,
         "TILE": 1024 if wide <= 8 else 512,
         "LONGEST_BLOCK": 8192 if wide <= 4 else 4096,
+        "LONG_BLOCK": 6144 if wide <= 4 else 3072,
         "AHEAD": 2048,
     }
 

@@ -22,6 +22,7 @@ from sash.demo import streaming
 
 HOURS = 3
 CATEGORIES = 12
+ROWS_OF_STREAM = 156_000
 MINUTE, HOUR, FIVE = "a minute, every second", "an hour, every second", "five minutes"
 WINDOWS = {
     MINUTE: W.sliding("1 minute", every="1 second"),
@@ -109,7 +110,7 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
     console.print(table)
     picture = draw(together, folder)
     console.print(f"\nAll {count:,} windows of {MINUTE} agree with Spark's own. A picture of one category: [bold]{picture}[/bold]")
-    streaming.show(console, spark, Path(path).parent)
+    streaming.show(console, spark, Path(path).parent, ROWS_OF_STREAM, folder)
     console.print(
         "Next: README.md for the first lines of code, docs/spark.md and docs/streaming.md for more of this, "
         "[bold]sash demo stream[/bold] for the stream alone, [bold]sash demo rolling[/bold] for one process."

@@ -5,6 +5,7 @@ The stream runs in a process of its own (``python -m sash.demo.streaming FOLDER`
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -45,17 +46,17 @@ WINDOWS = {f"{name}, tumbling": W.tumbling(f"{n} seconds") for name, n in LENGTH
 }
 AGGREGATES = [S.avg("cpu").alias("avgCpu"), S.max("cpu").alias("maxCpu"), S.count().alias("events")]
 REQUEST: dict[str, Any] = {"windows": WINDOWS, "aggs": AGGREGATES, "by": "category", "time": "timestamp"}
-FILES, ROWS, SECONDS = 26, 6_000, 300
-"""Files that arrive, rows in each, and the event time that each spans."""
+FILES, SECONDS = 26, 300
+"""Files that arrive, and the event time that each spans."""
 START = 1_300_000_200
 
 
-def table_of(number: int) -> pa.Table:
+def table_of(number: int, rows: int) -> pa.Table:
     """The events of one file, some of them a little late."""
     rng = np.random.default_rng(number)
-    at = START + number * SECONDS + rng.uniform(-8, SECONDS, ROWS)
-    category = rng.integers(0, 8, ROWS)
-    cpu = 0.35 + 0.2 * np.sin(at / 700 + category) + 0.3 * rng.random(ROWS)
+    at = START + number * SECONDS + rng.uniform(-8, SECONDS, rows)
+    category = rng.integers(0, 8, rows)
+    cpu = 0.35 + 0.2 * np.sin(at / 700 + category) + 0.3 * rng.random(rows)
     times = pa.array((at * 1e6).astype(np.int64), pa.timestamp("us", "UTC"))
     return pa.table({"timestamp": times, "category": pa.array(category, pa.int32()), "cpu": cpu})
 
@@ -66,16 +67,17 @@ def run(rows: int, folder: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="sash-demo-") as place:
         spark = sash.spark.session(settings={"spark.local.dir": place})
         try:
-            show(console, spark, Path(place))
+            show(console, spark, Path(place), rows, folder)
         finally:
             spark.stop()
 
 
-def show(console: Console, spark: Any, home: Path) -> None:
+def show(console: Console, spark: Any, home: Path, rows: int, folder: Path) -> None:
     """Files arrive while a stream runs; it is killed once; then it is compared with a batch over the same files."""
+    rows_each = rows // FILES
     console.print(
-        f"\n[bold]A stream[/bold]: {FILES} files of {ROWS:,} events arrive, one after the other; {len(WINDOWS)} queries, from 10 seconds "
-        "to an hour,\ntumbling and sliding by 10 seconds, share one set of slices in Spark's state store. "
+        f"\n[bold]A stream[/bold]: {FILES} files of {rows_each:,} events arrive, one after the other; {len(WINDOWS)} queries, from 10 "
+        "seconds to an hour,\ntumbling and sliding by 10 seconds, share one set of slices in Spark's state store. "
         "The driver is killed once on the way."
     )
     inbox = home / "arriving"
@@ -88,7 +90,7 @@ def show(console: Console, spark: Any, home: Path) -> None:
             while not (home / "done").exists():
                 state = _read(home / "progress.json")
                 if arrived < FILES and state and time.monotonic() >= due:
-                    _arrive(inbox, arrived)
+                    _arrive(inbox, arrived, rows_each)
                     arrived, due = arrived + 1, time.monotonic() + 0.6
                     if arrived == FILES:
                         (home / "all").touch()
@@ -99,19 +101,21 @@ def show(console: Console, spark: Any, home: Path) -> None:
                     driver.wait()
                     (home / "progress.json").unlink(missing_ok=True)
                     killed, told = True, "[bold red]killed[/bold red] (SIGKILL), started again from its checkpoint"
-                    live.update(_picture(home, state, arrived, told))
+                    live.update(_picture(state, arrived, told))
                     driver = start(home)
                 if driver.poll() not in (None, 0):
                     raise RuntimeError((home / "driver.log").read_text()[-2000:])
-                live.update(_picture(home, state, arrived, told))
+                live.update(_picture(state, arrived, told))
                 time.sleep(0.25)
-            live.update(_picture(home, _read(home / "progress.json"), arrived, "all files done"))
+            final = _picture(_read(home / "progress.json"), arrived, "all files done")
+            live.update(final)
         driver.wait()
     finally:
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)
             driver.wait()
     _compare(console, spark, home)
+    console.print(f"The last table as a picture: {_saved(final, folder)}")
 
 
 def start(home: Path) -> subprocess.Popen[bytes]:
@@ -121,10 +125,10 @@ def start(home: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
-def _arrive(inbox: Path, number: int) -> None:
+def _arrive(inbox: Path, number: int, rows: int) -> None:
     """A file appears whole."""
     path = inbox / f".{number:03d}.parquet"
-    pq.write_table(table_of(number), path)
+    pq.write_table(table_of(number, rows), path)
     path.rename(inbox / f"{number:03d}.parquet")
 
 
@@ -136,7 +140,7 @@ def _read(path: Path) -> dict[str, Any]:
     return found
 
 
-def _picture(home: Path, state: dict[str, Any], arrived: int, told: str) -> Table:
+def _picture(state: dict[str, Any], arrived: int, told: str) -> Table:
     """The newest window of each query: one line for each length."""
     table = Table(
         title=f"{arrived} of {FILES} files have arrived; {told}", title_justify="left", caption_justify="left", box=SIMPLE, padding=0
@@ -157,11 +161,21 @@ def _picture(home: Path, state: dict[str, Any], arrived: int, told: str) -> Tabl
     return table
 
 
+def _saved(table: Table, folder: Path) -> Path:
+    """The table as a file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "stream.svg"
+    recorder = Console(record=True, file=io.StringIO(), width=90)
+    recorder.print(table)
+    recorder.save_svg(str(path), title="sash demo stream")
+    return path
+
+
 def _compare(console: Console, spark: Any, home: Path) -> None:
     """The stream's results are a batch's, for every window that the watermark has passed."""
     got = spark.read.parquet(str(home / "results")).toArrow()
     batch = sash.aggregate(spark.read.parquet(str(home / "arriving")), **REQUEST).toArrow()
-    newest = max(pc.max(table_of(n)["timestamp"]).as_py() for n in range(FILES - 1, FILES))
+    newest = pc.max(pq.read_table(home / "arriving" / f"{FILES - 1:03d}.parquet")["timestamp"]).as_py()
     horizon = pa.scalar(int(newest.timestamp() * 1000) * 1000 - 10_000_000)
     ends = pc.struct_field(batch["window"], "end").cast(pa.int64())
     wanted = batch.filter(pc.less_equal(ends, horizon))
