@@ -34,6 +34,7 @@ CASES = [
     (lambda: sash.rolling(X, 2, algorithm="two_stack"), UnknownName, "did you mean 'two_stacks'"),
     (lambda: sash.rolling(X, 2, algorithm=1), InvalidArgument, "must be a name"),
     (lambda: sash.rolling(X, 2, agg="sum", algorithm="running"), UnlawfulAlgorithm, "invertible"),
+    (lambda: sash.rolling(X, 2, agg="sum", algorithm="tiles"), UnlawfulAlgorithm, "tiles needs an aggregate that is invertible"),
     (lambda: sash.rolling(X, 2, agg="sum", algorithm="subtract_on_evict"), UnlawfulAlgorithm, "invertible or selective"),
     (lambda: sash.rolling(X, 4, 2, "first", algorithm="slices"), UnlawfulAlgorithm, "commutative"),
     (lambda: sash.rolling(X, 5, 2, algorithm="slices"), UnlawfulAlgorithm, "multiple"),

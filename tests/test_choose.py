@@ -29,6 +29,7 @@ GOLDEN = {
     "windows_do_not_overlap": (MIN, Shape(MANY, 10, 10), "reduce", "a row is in one window at most"),
     "whole_slices": (FLOAT_SUM, Shape(MANY, 1024, 64), "slices", "16 slices make a window"),
     "slide_of_several": (ORDERED, Shape(MANY, 1024, 64), "blocks", "slide by 64"),
+    "long_windows_with_inverse": (INT_SUM, Shape(MANY, 10_000, 1), "tiles", "has an exact inverse"),
     "vector_lanes": (MIN, Shape(MANY, 100, 1), "lanes", "its kernel is compiled"),
     "exact_inverse": (INT_SUM, Shape(MANY, 100, 1, lanes="not yet"), "running", "exact inverse"),
     "anything_else": (MIN, Shape(MANY, 100, 1, lanes="not yet"), "blocks", "takes seconds to compile"),

@@ -147,6 +147,21 @@ def test_lanes_agree_with_single_values(name, kind):
         np.testing.assert_allclose(again, lanes, rtol=1e-12, equal_nan=True)
 
 
+@pytest.mark.parametrize(("name", "kind"), [("sum", "int16"), ("sum", "int64"), ("avg", "int32"), ("count", "float64"), ("avg", "int64")])
+def test_tiles_agree_with_single_values(name, kind):
+    rng = np.random.default_rng(9)
+    x = rng.integers(-(2**15), 2**15, 70_003).astype(kind) * (2**30 if kind == "int64" else 1)
+    for values in (x, pa.array(x, mask=rng.random(len(x)) < 0.3)):
+        for size in (1, 7, 1000, 5000, 69_000, 69_999, 70_003):
+            plain = sash.rolling(values, size, agg=name, algorithm="running")
+            tiles = sash.rolling(values, size, agg=name, algorithm="tiles")
+            np.testing.assert_array_equal(np.asarray(tiles), np.asarray(plain), err_msg=f"{size}")
+    unaligned = np.empty(len(x) - 4999 + 1, sash.rolling(x[:10], 2, agg=name).dtype)[1:]
+    np.testing.assert_array_equal(
+        sash.rolling(x, 5000, agg=name, algorithm="tiles", out=unaligned), sash.rolling(x, 5000, agg=name, algorithm="running")
+    )
+
+
 def test_averages_with_nulls_of_extreme_narrow_integers():
     """Sum and count share a field for short windows; both ends of the type, and windows on either side of the limit."""
     rng = np.random.default_rng(12)
@@ -157,7 +172,7 @@ def test_averages_with_nulls_of_extreme_narrow_integers():
     counts = np.concatenate([[0], np.cumsum(valid)])
     for size in (1, 3, 1000, 32767, 32768):
         expected = (sums[size:] - sums[:-size]) / np.maximum(counts[size:] - counts[:-size], 1)
-        for algorithm in ("lanes", "running"):
+        for algorithm in ("lanes", "running", "tiles"):
             ours = sash.rolling(holes, size, agg="avg", algorithm=algorithm)
             held = np.flatnonzero(counts[size:] > counts[:-size])
             assert ours.null_count == len(ours) - len(held)

@@ -84,8 +84,11 @@ def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
             constants=(*lane_sizes(form).items(), ("LIFT_ONCE", int(masked))),
         )
         return (fast, generate(blocks.slide_by_one, form, masked=masked, known_rows=known))
-    if name == "running":
-        return (generate(running.slide_by_one, form, masked=masked, known_rows=known),)
+    if name in ("running", "tiles"):
+        last = generate(running.slide_by_one, form, masked=masked, known_rows=known)
+        if name == "running":
+            return (last,)
+        return (generate(running.slide_in_tiles, form, masked=masked, lanes=vector_width(form), known_rows=known), last)
     return (generate(blocks.slide_by_one, form, masked=masked, known_rows=known),)
 
 
@@ -107,8 +110,10 @@ def run(name: str, job: Job, out: Array | None = None) -> Output:
         return make_output(job.form, _any_module(job), 0, out)
     if name == "lanes":
         return _run_lanes(job, out)
-    if name in ("blocks", "running"):
-        return _run_blocks(name, job, out)
+    if name in ("running", "tiles"):
+        return _run_running(name, job, out)
+    if name == "blocks":
+        return _run_blocks(job, out)
     if name == "reduce":
         return _run_reduce(job, out)
     if name == "slices":
@@ -163,9 +168,26 @@ def _run_lanes(job: Job, out: Array | None) -> Output:
     return check(output, job.form)
 
 
-def _run_blocks(name: str, job: Job, out: Array | None) -> Output:
+def _run_running(name: str, job: Job, out: Array | None) -> Output:
+    found = slide_modules(name, job.form, job.masked)
+    kernels = [compiled(m) for m in found]
+    output = make_output(job.form, found[0], job.windows, out)
+
+    def work(begin: int, end: int) -> None:
+        done = begin
+        if len(kernels) > 1:
+            waiting = [aligned(running.TILE, m) for m in found[0].state]
+            done = kernels[0](*job.rows, begin, end, job.size, *waiting, *output.arguments(), *_known(job))
+        if done < end:
+            kernels[-1](*job.rows, done, end, job.size, *output.arguments(), *_known(job))
+
+    threads.each(work, _shares(job))
+    return check(output, job.form)
+
+
+def _run_blocks(job: Job, out: Array | None) -> Output:
     if job.every == 1:
-        (module,) = slide_modules(name, job.form, job.masked)
+        (module,) = slide_modules("blocks", job.form, job.masked)
     else:
         module = generate(blocks.slide, job.form, masked=job.masked, known_rows=not job.masked)
     kernel = compiled(module)
@@ -174,7 +196,7 @@ def _run_blocks(name: str, job: Job, out: Array | None) -> Output:
     def work(begin: int, end: int) -> None:
         step = [] if job.every == 1 else [job.every]
         places = job.size if job.every == 1 else (job.size - 1) // job.every + 1
-        scratch = [] if name == "running" else [np.empty(places, dtype(m)) for m in module.state]
+        scratch = [np.empty(places, dtype(m)) for m in module.state]
         kernel(*job.rows, begin, end, job.size, *step, *scratch, *output.arguments(), *_known(job))
 
     threads.each(work, _shares(job))
@@ -253,7 +275,7 @@ def _run_window_algorithm(algorithm: type[WindowAlgorithm], job: Job, out: Array
 
 def modules(name: str, job: Job) -> tuple[Module, ...]:
     """The kernels that :func:`run` would use."""
-    if name in ("lanes", "running") or (name == "blocks" and job.every == 1):
+    if name in ("lanes", "running", "tiles") or (name == "blocks" and job.every == 1):
         return slide_modules(name, job.form, job.masked)
     if name == "blocks":
         return (generate(blocks.slide, job.form, masked=job.masked, known_rows=not job.masked),)

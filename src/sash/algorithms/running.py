@@ -5,7 +5,26 @@ Only for aggregates whose inverse is exact: integer sums, counts, and users' own
 
 from __future__ import annotations
 
-from sash.kernels.vocabulary import Index, Results, Rows, States, combine, emit, identity, invert, lift, load, store
+from sash.kernels.vocabulary import (
+    LANES,
+    Index,
+    Results,
+    Rows,
+    States,
+    address,
+    combine,
+    emit,
+    emit_past_caches,
+    identity,
+    invert,
+    lift,
+    load,
+    load_lanes,
+    prefetch,
+    store,
+)
+
+TILE = 256
 
 
 def slide_by_one(X: Rows, begin: int, end: int, size: int, R: Results) -> int:
@@ -18,6 +37,32 @@ def slide_by_one(X: Rows, begin: int, end: int, size: int, R: Results) -> int:
         s = invert(combine(s, lift(X, j + size - 1)), lift(X, j - 1))
         emit(R, j, s)
     return end
+
+
+def slide_in_tiles(X: Rows, begin: int, end: int, size: int, T: States, R: Results) -> int:
+    """:func:`slide_by_one`, a tile of windows at a time: they are lowered in vector lanes and written past the caches.
+
+    Returns where it stopped: the last windows are left to :func:`slide_by_one`.
+    """
+    first = begin + (LANES - (address(R) + begin) % LANES) % LANES
+    if first + TILE >= end:
+        return begin
+    s = lift(X, begin)
+    for k in range(begin + 1, begin + size):
+        s = combine(s, lift(X, k))
+    for j in range(begin, first):
+        emit(R, j, s)
+        s = invert(combine(s, lift(X, j + size)), lift(X, j))
+    i = first
+    while i + TILE < end:
+        for j in range(TILE):
+            store(T, j, s)
+            s = invert(combine(s, lift(X, i + j + size)), lift(X, i + j))
+        for j in range(0, TILE, LANES):
+            emit_past_caches(R, i + j, load_lanes(T, j))
+            prefetch(X, i + j + size + 2 * TILE)
+        i += TILE
+    return i
 
 
 def prefixes(X: Rows, count: int, S: States) -> int:

@@ -25,9 +25,8 @@ from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import is_at_hand
-from sash.kernels.generate import vector_reason
 from sash.kernels.sources import may_return_none, read
-from sash.plan.choose import FEWEST_ROWS_FOR_LANES, Choice, Shape, choose, choose_holistic, forced
+from sash.plan.choose import Choice, Shape, choose, choose_holistic, forced, has_vector_kernel, vector_kernel
 from sash.plan.ledger import LEDGER
 from sash.types import dtype
 
@@ -181,9 +180,8 @@ def decide(request: Request, form: Form, job: Job, *, count: bool) -> Choice:
     """The algorithm for a job; with ``count`` the rows are put into the ledger."""
     lanes = "not yet"
     title = f"{form.name}({', '.join(form.inputs)})"
-    large = job.every == 1 and job.count >= FEWEST_ROWS_FOR_LANES and job.count >= 4 * job.size
-    if large and vector_reason(form) is None:
-        if is_at_hand(slide_modules("lanes", form, job.masked)[0]):
+    if job.every == 1 and has_vector_kernel(form, job.count, job.size):
+        if is_at_hand(slide_modules(vector_kernel(form, job.size), form, job.masked)[0]):
             lanes = "at hand"
         elif count and LEDGER.add(title, job.count):
             lanes = "would pay"

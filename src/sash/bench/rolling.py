@@ -134,6 +134,8 @@ def _warm() -> None:
         x = data(kind, 1 << 17)
         for name in ("min", "sum", "avg"):
             sash.rolling(x, 100, agg=name, algorithm="lanes")
+    for name in ("sum", "avg"):
+        sash.rolling(data("int32", 1 << 17), 100, agg=name, algorithm="tiles")
     x = data("float64", 1 << 17)
     for agg in (sum_and_count, own_sum, "max_by", "var_samp", "first", "last"):
         sash.rolling(x, 100, agg=agg, algorithm="lanes")

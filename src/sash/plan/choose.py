@@ -16,10 +16,12 @@ from sash.algorithms.rolling import window_algorithms
 from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.generate import vector_reason
 
-BULK = ("lanes", "blocks", "running", "reduce", "slices")
+BULK = ("lanes", "tiles", "blocks", "running", "reduce", "slices")
 
 FEWEST_ROWS_FOR_LANES = 1 << 16
 SHORTEST_SLICE = 8
+LONGEST_WINDOW_OF_ONE_BLOCK = 4096
+"""Beyond it vector lanes make each row's aggregates twice: when it comes, and when it goes."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Shape:
     every: int
     nulls: bool = False
     lanes: Literal["at hand", "would pay", "not yet"] = "at hand"
-    """Whether the vector kernel is compiled, or should be now."""
+    """Whether the vector kernel (that of :func:`vector_kernel`) is compiled, or should be now."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,31 @@ def slide_of_several(form: Form, shape: Shape) -> Choice | None:
     return Choice("blocks", (f"windows overlap and slide by {shape.every}: two stacks, block by block",))
 
 
+def has_vector_kernel(form: Form, rows: int, size: int) -> bool:
+    """Whether windows that slide by one may be had in vector lanes."""
+    return vector_reason(form) is None and rows >= FEWEST_ROWS_FOR_LANES and rows >= 4 * size
+
+
+def vector_kernel(form: Form, size: int) -> str:
+    """The vector kernel for windows that slide by one."""
+    return "tiles" if form.invertible and size > LONGEST_WINDOW_OF_ONE_BLOCK else "lanes"
+
+
+def long_windows_with_inverse(form: Form, shape: Shape) -> Choice | None:
+    if shape.lanes == "not yet" or not has_vector_kernel(form, shape.rows, shape.size) or vector_kernel(form, shape.size) != "tiles":
+        return None
+    what = f"{form.name} has an exact inverse, and windows of {shape.size} rows are long: what leaves is subtracted, tile by tile"
+    return Choice("tiles", (what, _compiled(shape)))
+
+
 def vector_lanes(form: Form, shape: Shape) -> Choice | None:
-    if vector_reason(form) or shape.rows < FEWEST_ROWS_FOR_LANES or shape.rows < 4 * shape.size:
+    if shape.lanes == "not yet" or not has_vector_kernel(form, shape.rows, shape.size):
         return None
-    if shape.lanes == "not yet":
-        return None
-    why = "its kernel is compiled" if shape.lanes == "at hand" else "enough rows have been asked for to pay for compiling it"
-    return Choice("lanes", ("slide 1 over many rows: two stacks in vector lanes", why))
+    return Choice("lanes", ("slide 1 over many rows: two stacks in vector lanes", _compiled(shape)))
+
+
+def _compiled(shape: Shape) -> str:
+    return "its kernel is compiled" if shape.lanes == "at hand" else "enough rows have been asked for to pay for compiling it"
 
 
 def exact_inverse(form: Form, shape: Shape) -> Choice | None:
@@ -93,15 +113,17 @@ def _without_lanes(form: Form, shape: Shape) -> tuple[str, ...]:
     reason = vector_reason(form)
     if reason:
         return (f"no vector lanes: {reason}",)
-    if shape.rows < FEWEST_ROWS_FOR_LANES or shape.rows < 4 * shape.size:
+    if not has_vector_kernel(form, shape.rows, shape.size):
         return (f"no vector lanes: {shape.rows} rows are too few for windows of {shape.size}",)
-    return ("no vector lanes: their kernel takes seconds to compile, and is not at hand yet (algorithm='lanes' makes it)",)
+    name = vector_kernel(form, shape.size)
+    return (f"no vector lanes: their kernel takes seconds to compile, and is not at hand yet (algorithm={name!r} makes it)",)
 
 
 RULES: tuple[Rule, ...] = (
     windows_do_not_overlap,
     whole_slices,
     slide_of_several,
+    long_windows_with_inverse,
     vector_lanes,
     exact_inverse,
     anything_else,
@@ -137,11 +159,13 @@ def forced(algorithm: str, form: Form, shape: Shape) -> Choice:
     if algorithm in window_algorithms():
         window_algorithms()[algorithm].check_lawful(form)
         return choice
-    if algorithm == "running" and not form.invertible:
-        raise UnlawfulAlgorithm(f"running needs an aggregate that is invertible; {form.name} over {', '.join(form.inputs)} is not, exactly")
-    if algorithm in ("lanes", "running") and shape.every != 1:
+    if algorithm in ("running", "tiles") and not form.invertible:
+        raise UnlawfulAlgorithm(
+            f"{algorithm} needs an aggregate that is invertible; {form.name} over {', '.join(form.inputs)} is not, exactly"
+        )
+    if algorithm in ("lanes", "tiles", "running") and shape.every != 1:
         raise UnlawfulAlgorithm(f"{algorithm} is for windows that slide by 1, not by {shape.every}; try 'blocks' or 'slices'")
-    if algorithm in ("lanes", "slices") and (reason := vector_reason(form)):
+    if algorithm in ("lanes", "tiles", "slices") and (reason := vector_reason(form)):
         raise UnlawfulAlgorithm(f"{algorithm} needs branch-free functions; {reason}")
     if algorithm == "slices" and not form.commutative:
         raise UnlawfulAlgorithm(f"slices needs an aggregate that is commutative; {form.name} over {', '.join(form.inputs)} is not")

@@ -145,6 +145,7 @@ def index_page() -> str:
         "| `lanes` | slide 1 over many rows, functions without branches | `algorithms/lanes.py` |",
         "| `blocks` | windows that overlap, any aggregate | `algorithms/blocks.py` |",
         "| `running` | slide 1, exactly invertible aggregates | `algorithms/running.py` |",
+        "| `tiles` | the same over many rows, windows longer than 4096: lowered in vector lanes | `algorithms/running.py` |",
         "| `slices` | size a multiple of the slide, commutative aggregates | `algorithms/reduce.py`, `algorithms/doubling.py` |",
         "| `reduce` | windows that do not overlap | `algorithms/reduce.py` |",
         "| `ranks` | median and percentiles | `algorithms/ranks.py` |",
