@@ -14,7 +14,7 @@ from sash.slicing.keys import encode
 from sash.slicing.storage import InDictionary
 from sash.spark.buckets import labels
 from sash.spark.requests import Request
-from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads
+from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads, Taken
 from sash.types import Duration
 
 FACTS = {"windows": "as they are", "aggs": "as they are"}
@@ -62,7 +62,7 @@ class LocalStream:
         results, before = [], {label: dict(storage.values) for label, storage in self.storages.items()}
         try:
             for label in self.labels:
-                found, operator = self.bucket.step(self.storages[label], label, given[label], watermark)
+                found, operator = self.bucket.step(self.storages[label], label, Taken.of(given[label]), watermark)
                 self.done.append(operator.put_back())
                 self.late += self.done[-1].late_rows
                 results.append(found)

@@ -168,11 +168,11 @@ class Bench:
 
         lines, flat = [], {}
         folder = self.files(16, 6, 10)
-        for frame in (
+        for frame in 3 * (
             self.ours(folder, W.sliding("60 seconds", every="10 seconds")),
             self.theirs(folder, F.window("ts", "60 seconds", "10 seconds")),
         ):
-            self.run(frame)  # compilers warm up
+            self.run(frame)  # compilers warm up: it takes them some thirty micro-batches
         for slides, must, aim in SLIDES[: 2 if self.quick else None]:
             size = f"{slides * SLIDE} seconds"
             folder = self.files(16, slides, 14)

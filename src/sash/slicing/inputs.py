@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,7 @@ def _plain(values: pa.Array) -> pa.Array:
     return columns.plain(columns.arrow_column(values))
 
 
+@lru_cache(maxsize=256)
 def stored_form(column: Column, schema: pa.Schema) -> Form | None:
     """The form whose partials are kept from batch to batch; None if they have no fixed size."""
     if column.call.aggregate.kind != "fields" or any(is_ranked(t) for t in column.types):

@@ -23,7 +23,7 @@ from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
 from sash.slicing import order
 from sash.slicing.chunks import Chunks, ChunkStore, InMemory
-from sash.slicing.inputs import Fields, fields, stored_fields
+from sash.slicing.inputs import Fields, fields, stored_fields, stored_form
 from sash.slicing.keys import span_of
 from sash.slicing.partials import FieldPartials, Partials, answered, spread
 from sash.slicing.ranges import Ranges
@@ -124,7 +124,7 @@ class SliceState:
         self.since = since
         self.store = store
         empty = plan.schema.empty_table()
-        self.forms = [fields(c, empty, always_masked=True).form for c in plan.columns]
+        self.forms = [stored_form(c, plan.schema) or fields(c, empty, always_masked=True).form for c in plan.columns]
         self.kernels = [Kernels(f) for f in self.forms]
         self.commute = all(f.commutative for f in self.forms)
         self._settle()

@@ -43,6 +43,8 @@ class Progress:
     """Windows that can still change and whose edges are known: keys are not counted."""
     own_windows: int = 0
     """Windows that can still change and that follow a key's rows."""
+    without_time: int = 0
+    """Rows that came without a time, for whoever counts them before."""
 
 
 def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | None:

@@ -50,8 +50,11 @@ def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
     return Prepared(narrow, narrowed, schema, plan, choice, calls)
 
 
-def narrow_down(frame: Any, request: Request) -> tuple[Any, Request, pa.Schema, list[Call]]:
-    """The columns that matter, the request over them, their types, and the aggregates as they were asked for."""
+def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tuple[Any, Request, pa.Schema, list[Call]]:
+    """The columns that matter, the request over them, their types, and the aggregates as they were asked for.
+
+    With ``timeless``, rows that have no time stay, for whoever counts them.
+    """
     reserved = [name for name in frame.columns if name.startswith(RESERVED)]
     if reserved:
         raise InvalidArgument(f"the frame has a column named {reserved[0]!r}; names that start with {RESERVED!r} are sash's own: rename it")
@@ -61,7 +64,7 @@ def narrow_down(frame: Any, request: Request) -> tuple[Any, Request, pa.Schema, 
     for name in [request.time, *_listed(request.by), *_listed(request.order_by), *(i for c in calls for i in c.inputs)]:
         if name in schema.names:
             _refuse(schema.field(name).type, frame.schema, name)
-    return (*_narrowed(frame, request, calls, schema), calls)
+    return (*_narrowed(frame, request, calls, schema, timeless), calls)
 
 
 RESERVED = "@sash:"
@@ -119,7 +122,7 @@ def _listed(given: Any) -> list[Any]:
     return [] if given is None else [given] if isinstance(given, str) else list(given)
 
 
-def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema) -> tuple[Any, Request, pa.Schema]:
+def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema, timeless: bool) -> tuple[Any, Request, pa.Schema]:
     """The columns that matter, and the request over them: what an expression means is computed by Spark, once, in a column of its own."""
     own = frame.columns if request.trailing else list(dict.fromkeys([*_listed(request.by), request.time, *_listed(request.order_by)]))
     found: dict[str, str] = {}
@@ -146,11 +149,17 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
             inputs.append(named(e, text))
         known = None if condition is None else named(condition, condition.spark_sql())
         rewritten.append(replace(call, inputs=tuple(inputs), condition=known, given_alias=call.name))
-    found |= {name: text for text, name in computed.items()}
+    has_time = f"{sql.quoted(request.time)} is not null"
+
+    def where_asked(text: str) -> str:
+        """Of a row that has no time nothing is asked: an expression may have no value there."""
+        return f"case when {has_time} then {text} end" if timeless else text
+
+    found |= {name: where_asked(text) for text, name in computed.items()}
     for text in (text for w in request.specs.values() for text in getattr(w, "reads", ()) if text not in own):
-        found.setdefault(text, sql.quoted(text) if text in frame.columns else parse(text).spark_sql())
+        found.setdefault(text, sql.quoted(text) if text in frame.columns else where_asked(parse(text).spark_sql()))
     columns = ["*"] if request.trailing else [sql.quoted(name) for name in own]
-    narrow = frame if request.trailing else frame.where(f"{sql.quoted(request.time)} is not null")
+    narrow = frame if request.trailing or timeless else frame.where(has_time)
     try:
         narrow = narrow.selectExpr(*columns, *[f"{text} as {sql.quoted(name)}" for name, text in found.items()])
         result = arrow_schema(narrow.schema)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 STATE, INPUT = "sash", "sash:in"
-MEASURED = ("rows", "late_rows", "slices", "kept_rows", "keys", "bytes_read", "bytes_written", "open_windows", "own_windows")
+MEASURED = (
+    "rows",
+    "late_rows",
+    "without_time",
+    "slices",
+    "kept_rows",
+    "keys",
+    "bytes_read",
+    "bytes_written",
+    "open_windows",
+    "own_windows",
+)
 MOST = ("open_windows",)
 """Of these the largest of all buckets is given, of the others their sum."""
 
@@ -29,7 +40,7 @@ def progress(query: Any) -> list[dict[str, Any]]:
     found = []
     for entry in query.recentProgress:
         metrics = dict(entry.observedMetrics or {})
-        numbers = dict.fromkeys((*MEASURED, "without_time", "ahead"), 0)
+        numbers = dict.fromkeys((*MEASURED, "ahead"), 0)
         for name, row in metrics.items():
             if name.startswith(f"{STATE}:"):
                 for what, value in _named(row).items():

@@ -49,7 +49,7 @@ def ask(frame: Any, request: Request, options: StreamOptions) -> Checked:
     """Check a request against a streaming frame's columns; nothing is started."""
     _check_provider(frame)
     clock = clocked(frame, request, options)
-    narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request)
+    narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
     plan = narrowed.plan(schema)
     if clock.options.watermark is not None:
         plan.measure.ticks(clock.options.watermark, "watermark")
@@ -172,15 +172,18 @@ def _marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
 def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
     """A stateful processor that leans on nothing but what a worker must have; its class is pickled by value."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+    from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
     payload, found = sent(bucket, bucket.request, []), guard()
+    # Types, not their text, which each task would ask the JVM to parse.
+    names, values = StructType([StructField("name", StringType())]), StructType([StructField("value", BinaryType())])
 
     class SashProcessor(StatefulProcessor):
         """The operator behind Spark's state store."""
 
         def init(self, handle: Any) -> None:
             self._handle = handle
-            self._state = handle.getMapState("sash", "name string", "value binary")
+            self._state = handle.getMapState("sash", names, values)
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802
             values = timerValues if event_time else None

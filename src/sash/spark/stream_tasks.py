@@ -29,7 +29,7 @@ from sash.types import FAR_BACK, Duration
 Array = npt.NDArray[Any]
 
 BUCKET = "@sash:bucket"
-PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("payload", pa.binary())])
+PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("without_time", pa.int64()), ("payload", pa.binary())])
 ROWS_IN_PAYLOAD = 1 << 16
 
 
@@ -55,7 +55,11 @@ class MakePayloads:
             if not table.num_rows:
                 continue
             table = table.combine_chunks()
-            times = arrow_column(table.column(plan.time)).drop_null()
+            times = arrow_column(table.column(plan.time))
+            missing = times.null_count
+            if missing:
+                table = table if self.request.trailing else table.filter(times.is_valid())
+                times = times.drop_null()
             newest = span_of(plan.measure.column(times))[1] if len(times) else FAR_BACK
             made = table if fragments is None else fragments.of_rows(table)
             bucket = numbers(made.column(BUCKET)) if len(self.labels) > 1 else np.zeros(made.num_rows, np.int64)
@@ -70,6 +74,7 @@ class MakePayloads:
             columns = [
                 pa.array(self.labels, pa.int32()),
                 pa.array([newest] * len(self.labels), pa.int64()),
+                pa.array([missing] + [0] * (len(self.labels) - 1), pa.int64()),
                 pa.array(payloads, pa.binary()),
             ]
             yield pa.table(columns, schema=PAYLOADS)
@@ -92,6 +97,22 @@ class Clock:
         if self.delay is None:
             return FAR_BACK
         return max([previous, *(n - self.delay for n in newest if n > FAR_BACK)])
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What came for a bucket: the tables of payloads, the newest rows that their partitions saw, and how many had no time."""
+
+    tables: list[pa.Table]
+    newest: list[int]
+    without_time: int
+
+    @staticmethod
+    def of(rows: Iterable[Any]) -> Taken:
+        """From payloads as Spark gives them."""
+        given = list(rows)
+        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
+        return Taken(tables, [row.newest for row in given], sum(row.without_time for row in given))
 
 
 @dataclass(frozen=True)
@@ -124,12 +145,11 @@ class Bucket:
         reads = self.request.plan(self.schema).reads
         return self.request.plan(pa.schema([self.schema.field(n) for n in reads]))
 
-    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table | None, StoredOperator]:
+    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredOperator]:
         """Take payloads in and advance."""
         operator = self.opened(storage, label)
-        tables, newest = taken(rows)
-        watermark = self.clock.watermark(operator.watermark, spark, newest)
-        sort = {"fragments": tables} if self.way == "fragments" else {"rows": tables}
+        watermark = self.clock.watermark(operator.watermark, spark, given.newest)
+        sort = {"fragments": given.tables} if self.way == "fragments" else {"rows": given.tables}
         results = operator.step(watermark, **sort)
         return results if isinstance(self.request.windows, dict) else results.drop_columns(["query"]), operator
 
@@ -145,19 +165,11 @@ class OverBucket:
     described: dict[str, Any]
     clock: Clock
 
-    def step(self, storage: Any, label: int, rows: Iterable[Any], spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
+    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
         """Take payloads in and advance."""
         trail = StoredTrail(self.request.plan(self.schema), storage, self.described)
-        tables, newest = taken(rows)
-        results = trail.step(self.clock.watermark(trail.watermark, spark, newest), tables)
+        results = trail.step(self.clock.watermark(trail.watermark, spark, given.newest), given.tables)
         return None if results is None else results.select(list(self.columns)), trail
-
-
-def taken(rows: Iterable[Any]) -> tuple[list[pa.Table], list[int]]:
-    """The tables of payloads, and the newest rows that their partitions saw."""
-    given = list(rows)
-    tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
-    return tables, [row.newest for row in given]
 
 
 class MapStorage:
@@ -198,14 +210,15 @@ def _stepped(
     from pyspark.sql import Row
 
     spark = None if timer_values is None else timer_values.getCurrentWatermarkInMs()
-    results, operator = task.step(MapStorage(state), label, rows, spark)
+    given = Taken.of(rows)
+    results, operator = task.step(MapStorage(state), label, given, spark)
     if spark is not None and operator.notes.get(TIMER) != spark + 1:
         # The next watermark, whatever it is, wakes the bucket up; this one has.
         if TIMER in operator.notes and not woken:
             processor_handle.deleteTimer(operator.notes[TIMER])
         processor_handle.registerTimer(spark + 1)
         operator.notes[TIMER] = spark + 1
-    done = operator.put_back()
+    done = replace(operator.put_back(), without_time=given.without_time)
     yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()

@@ -87,8 +87,8 @@ def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
             "already; give watermark= instead of withWatermark"
         )
     schema = arrow_schema(frame.schema)
-    if isinstance(request.time, str) and request.time in schema.names:
-        frame = _observed(frame, request, schema.field(request.time).type, options, metrics_name(INPUT))
+    if options.max_ahead is not None and isinstance(request.time, str) and request.time in schema.names:
+        frame = _without_those_ahead(frame, request.time, schema.field(request.time).type, options.max_ahead)
     put_on = not own and options.watermark is not None and _is_instant(schema, request.time)
     millis, shift = _delay(options, request) if put_on else (0, 0)
     if put_on:
@@ -138,20 +138,16 @@ def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
     return -(-nanos // NANOS_PER_MILLI) + later, later
 
 
-def _observed(frame: Any, request: Request, t: pa.DataType, options: StreamOptions, name: str) -> Any:
-    """Rows without a time are counted, those too far ahead set aside and counted, before anything else sees them."""
+def _without_those_ahead(frame: Any, name: str, t: pa.DataType, limit: Duration) -> Any:
+    """Rows too far ahead are set aside, and counted, before anything else sees them."""
     F = functions_for(frame)
-    time = sql.quoted(request.time)
-    metrics = [F.expr(f"count_if({time} is null)").alias("without_time")]
-    if options.max_ahead is None:
-        return frame.observe(name, *metrics)
     if not pa.types.is_timestamp(t) or t.tz is None:
-        raise InvalidArgument(f"max_ahead compares with the clock; the time column {request.time!r} is of type {t}")
-    if options.max_ahead.plain is not None or options.max_ahead.months:
-        raise InvalidArgument(f"max_ahead must be a duration such as '1 hour', not {options.max_ahead!r}")
-    micros = options.max_ahead.nanos // 1000
-    ahead = f"unix_micros({time}) > unix_micros(current_timestamp()) + {micros}L"
-    observed = frame.observe(name, *metrics, F.expr(f"count_if({ahead})").alias("ahead"))
+        raise InvalidArgument(f"max_ahead compares with the clock; the time column {name!r} is of type {t}")
+    if limit.plain is not None or limit.months:
+        raise InvalidArgument(f"max_ahead must be a duration such as '1 hour', not {limit!r}")
+    time = sql.quoted(name)
+    ahead = f"unix_micros({time}) > unix_micros(current_timestamp()) + {limit.nanos // 1000}L"
+    observed = frame.observe(metrics_name(INPUT), F.expr(f"count_if({ahead})").alias("ahead"))
     return observed.where(f"{time} is null or not ({ahead})")
 
 
