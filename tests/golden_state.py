@@ -1,4 +1,4 @@
-"""State as this version of the format writes it: ``python -m tests.golden_state`` makes ``tests/golden/state-1.json``."""
+"""State as this version of the format writes it: ``python -m tests.golden_state`` makes ``tests/golden/state-1*.json``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from sash import functions as S
 from sash import windows as W
 from sash.slicing.encoding import VERSION
+from sash.slicing.storage import Shelf
 from tests.stream_cases import LocalStream
 
 SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("flag", pa.bool_()), ("n", pa.int64())])
@@ -23,9 +24,9 @@ CASES = {
 }
 
 
-def made(case):
+def made(case, pocket=None):
     windows, aggs, options = CASES[case]
-    return LocalStream(SCHEMA, windows, aggs, by="k", buckets=2, **options)
+    return LocalStream(SCHEMA, windows, aggs, by="k", buckets=2, pocket=pocket, **options)
 
 
 def rows(step):
@@ -41,13 +42,16 @@ def played(stream, steps):
 
 
 def main() -> None:
-    found = {}
-    for case in CASES:
-        stream = made(case)
-        played(stream, range(6))
-        found[case] = {str(label): {n: base64.b64encode(v).decode() for n, v in s.values.items()} for label, s in stream.storages.items()}
     FOLDER.mkdir(exist_ok=True)
-    (FOLDER / f"state-{VERSION}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    for name, pocket in ((f"state-{VERSION}", 0), (f"state-{VERSION}-pocket", Shelf.pocket)):
+        found = {}
+        for case in CASES:
+            stream = made(case, pocket)
+            played(stream, range(6))
+            found[case] = {
+                str(label): {n: base64.b64encode(v).decode() for n, v in s.values.items()} for label, s in stream.storages.items()
+            }
+        (FOLDER / f"{name}.json").write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import sash
 from sash.plan.streams import choose_stream
 from sash.slicing.inputs import stored_form
 from sash.slicing.keys import encode
-from sash.slicing.storage import InDictionary
+from sash.slicing.storage import InDictionary, Shelf
 from sash.spark.buckets import labels
 from sash.spark.requests import Request
 from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads, Taken
@@ -28,7 +28,7 @@ class LocalStream:
     """What Spark does with ``sash.aggregate`` on a stream, step by step."""
 
     def __init__(self, schema, windows, aggs, by=None, time="t", order_by=None, emit="final", lateness=None, idle=None, buckets=4,
-                 delay=None, plan="auto"):  # fmt: skip
+                 delay=None, plan="auto", pocket=None):  # fmt: skip
         self.request = Request(windows, aggs, by, time, order_by)
         made = self.request.plan(schema)
         self.way = choose_stream(made, [stored_form(c, schema) for c in made.columns], plan).way
@@ -40,6 +40,8 @@ class LocalStream:
         with_bucket = schema.append(pa.field(BUCKET, pa.int32())) if len(self.labels) > 1 else schema
         self.payloads = MakePayloads(self.request, with_bucket, self.way, self.labels, 1 << 20)
         self.storages = {label: InDictionary() for label in self.labels}
+        # About half of all cases have no pocket, so that small states are seen in values of their own as well.
+        self.pocket = Shelf.pocket * (len(repr((windows, aggs))) % 2) if pocket is None else pocket
         self.late = 0
         self.done = []
 
@@ -61,6 +63,7 @@ class LocalStream:
                     given[row["bucket"]].append(SimpleNamespace(**row))
         results, before = [], {label: dict(storage.values) for label, storage in self.storages.items()}
         try:
+            usual, Shelf.pocket = Shelf.pocket, self.pocket
             for label in self.labels:
                 found, operator = self.bucket.step(self.storages[label], label, Taken.of(given[label]), watermark)
                 self.done.append(operator.put_back())
@@ -69,6 +72,8 @@ class LocalStream:
         except Exception:
             self.storages = {label: InDictionary(values) for label, values in before.items()}
             raise
+        finally:
+            Shelf.pocket = usual
         return pa.concat_tables(results)
 
     @property

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from sash.errors import InvalidSnapshot
 Array = npt.NDArray[Any]
 
 VERSION = 1
-MAGIC = b"SASH"
+MAGIC, POCKET = b"SASH", b"SASP"
 _SEAL = struct.Struct("<4sBIQ")
 """Magic, version, checksum, and the length before compression."""
+_LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQ")
 """The length of the description and how many values each column has."""
 CODEC = pa.Codec("zstd", compression_level=1)
@@ -33,7 +35,11 @@ WIDTHS = (np.uint8, np.uint16, np.uint32, np.uint64)
 def sealed(body: bytes) -> bytes:
     """Bytes with their version and checksum, compressed."""
     packed: bytes = CODEC.compress(body, asbytes=True)
-    return _SEAL.pack(MAGIC, VERSION, zlib.crc32(packed), len(body)) + packed
+    return _SEAL.pack(MAGIC, VERSION, _checksum(packed, len(body)), len(body)) + packed
+
+
+def _checksum(packed: bytes, length: int) -> int:
+    return zlib.crc32(packed, zlib.crc32(length.to_bytes(8, "little")))
 
 
 def opened(data: bytes, what: str) -> bytes:
@@ -44,10 +50,32 @@ def opened(data: bytes, what: str) -> bytes:
     if version != VERSION:
         raise InvalidSnapshot(f"{what} has the format's version {version}; this sash reads version {VERSION}")
     packed = data[_SEAL.size :]
-    if zlib.crc32(packed) != checksum:
+    if _checksum(packed, length) != checksum:
         raise InvalidSnapshot(f"{what} is damaged: its checksum does not fit")
     body: bytes = CODEC.decompress(packed, decompressed_size=length, asbytes=True)
     return body
+
+
+def with_pocket(value: bytes, pocket: dict[str, bytes]) -> bytes:
+    """A sealed value with others behind it; as it is, if there are none."""
+    if not pocket:
+        return value
+    head = sealed(json.dumps({"value": len(value), "pocket": {name: len(data) for name, data in pocket.items()}}).encode())
+    return b"".join([POCKET, _LENGTH.pack(len(head)), head, value, *pocket.values()])
+
+
+def out_of_pocket(data: bytes, what: str) -> tuple[bytes, dict[str, bytes]]:
+    """The value, and those behind it."""
+    if data[:4] != POCKET:
+        return data, {}
+    start = 4 + _LENGTH.size
+    length = _LENGTH.unpack_from(data, 4)[0] if len(data) >= start else 0
+    head = json.loads(opened(data[start : start + length], what))
+    ends = list(accumulate([head["value"], *head["pocket"].values()], initial=start + length))
+    if ends[-1] != len(data):
+        raise InvalidSnapshot(f"{what} is damaged: it has {len(data)} bytes, and should have {ends[-1]}")
+    value, *others = [data[a:b] for a, b in pairwise(ends)]
+    return value, dict(zip(head["pocket"], others, strict=True))
 
 
 def of_arrays(columns: list[Array]) -> bytes:

@@ -55,36 +55,73 @@ BOOK = "book"
 
 
 class Shelf:
-    """A storage for one step: counts what goes in and out, and holds writes back until the step is over."""
+    """A storage for one step: counts what goes in and out, and holds writes back until the step is over.
+
+    Small values are kept in a pocket of the book, which every step reads and writes anyway: a call to the storage costs more than they do.
+    """
+
+    small, pocket = 1 << 10, 1 << 12
+    """The largest value that the pocket takes, and how much it holds."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._changed: dict[str, Callable[[], bytes] | None] = {}
+        self._new: set[str] = set()
+        self._pocket: dict[str, bytes] = {}
         self.bytes_read = 0
         self.bytes_written = 0
+
+    def book(self) -> bytes | None:
+        """The book, if there is one; what is in its pocket is at hand from now on."""
+        data = self._fetched(BOOK)
+        if data is None:
+            return None
+        book, self._pocket = encoding.out_of_pocket(data, "the state's book")
+        return book
+
+    def put_book(self, book: bytes) -> None:
+        """Write the book, and all else: the step is over."""
+        for name, value in self._changed.items():
+            if value is None:
+                if self._pocket.pop(name, None) is None:
+                    self._storage.remove(name)
+                continue
+            data = value()
+            pocketed = self._pocket.pop(name, None) is not None or name in self._new
+            if pocketed and len(data) <= self.small and len(data) + sum(map(len, self._pocket.values())) <= self.pocket:
+                self._pocket[name] = data
+            else:
+                self._store(name, data)
+        self._store(BOOK, encoding.with_pocket(book, self._pocket))
+        self._changed, self._new = {}, set()
+
+    def _store(self, name: str, data: bytes) -> None:
+        self._storage.put(name, data)
+        self.bytes_written += len(data)
+
+    def _fetched(self, name: str) -> bytes | None:
+        data = self._storage.get(name)
+        if data is not None:
+            self.bytes_read += len(data)
+        return data
 
     @property
     def changed(self) -> Iterable[str]:
         """The names of values that will be written or removed."""
         return self._changed
 
-    def find(self, name: str) -> bytes | None:
-        """A value that may be missing."""
-        data = self._storage.get(name)
-        if data is not None:
-            self.bytes_read += len(data)
-        return data
-
     def get(self, name: str) -> bytes:
         """A value that must be there."""
-        data = self.find(name)
+        data = self._pocket[name] if name in self._pocket else self._fetched(name)
         if data is None:
             raise InvalidSnapshot(f"the state is damaged: its value {name!r} is missing")
         return data
 
-    def put(self, name: str, value: Callable[[], bytes]) -> None:
-        """Write a value when the step is over."""
+    def put(self, name: str, value: Callable[[], bytes], *, new: bool = False) -> None:
+        """Write a value when the step is over; ``new`` if the storage has none of this name, so that it may go into the pocket."""
         self._changed[name] = value
+        if new:
+            self._new.add(name)
 
     def remove(self, name: str, *, stored: bool = True) -> None:
         """Drop a value when the step is over; ``stored`` says whether the storage has it."""
@@ -92,17 +129,6 @@ class Shelf:
             self._changed[name] = None
         else:
             self._changed.pop(name, None)
-
-    def write(self) -> None:
-        """The step is over."""
-        for name, value in self._changed.items():
-            if value is None:
-                self._storage.remove(name)
-            else:
-                data = value()
-                self._storage.put(name, data)
-                self.bytes_written += len(data)
-        self._changed = {}
 
 
 class StoredChunks:
@@ -136,7 +162,7 @@ class StoredChunks:
 
     def put(self, name: Name, chunk: Slices) -> None:
         self._read[name], self._counts[name] = chunk, len(chunk)
-        self._shelf.put(self._name(name), lambda: encoding.of_arrays(chunk.columns()))
+        self._shelf.put(self._name(name), lambda: encoding.of_arrays(chunk.columns()), new=name not in self._stored)
 
     def remove(self, name: Name) -> None:
         if self._counts.pop(name, None) is not None:
@@ -193,7 +219,7 @@ class StoredKeys:
             self._shelf.remove(f"k{n}")
         if len(sizes) > len(kept):
             table = pa.table([v.slice(known) for v in values], names=[f"c{k}" for k in range(len(values))])
-            self._shelf.put(f"k{len(kept)}", lambda: encoding.of_table(table))
+            self._shelf.put(f"k{len(kept)}", lambda: encoding.of_table(table), new=len(kept) >= len(self.segments))
         self.segments = sizes
 
 
@@ -244,7 +270,7 @@ class StoredRows:
                 name += 1
             fresh = table.filter(pa.array(~known)).combine_chunks()
             self._segments[name] = (fresh.num_rows, None)
-            self._shelf.put(f"{self._prefix}{name}", lambda: encoding.of_table(fresh))
+            self._shelf.put(f"{self._prefix}{name}", lambda: encoding.of_table(fresh), new=True)
 
     def book(self) -> list[list[Any]]:
         """What there is, for the next step."""

@@ -22,7 +22,7 @@ from sash.slicing import encoding
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices
-from sash.slicing.storage import BOOK, Shelf, Storage, StoredChunks, StoredKeys, StoredRows
+from sash.slicing.storage import Shelf, Storage, StoredChunks, StoredKeys, StoredRows
 from sash.types import FAR_BACK
 
 QUERY, SEEN, GIVEN = "query", "seen", "given"
@@ -49,7 +49,7 @@ class Progress:
 
 def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | None:
     """The book that the last step wrote, if there was one; one of another query is refused, and the difference is named."""
-    data = shelf.find(BOOK)
+    data = shelf.book()
     if data is None:
         return None
     book: dict[str, Any] = encoding.to_json(data, "the state's book")
@@ -65,10 +65,10 @@ def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | Non
 
 
 def write_book(shelf: Shelf, described: dict[str, Any], book: dict[str, Any], *, new: bool) -> None:
-    """Write the book for the next step."""
+    """Write the book for the next step, and with it all that has changed."""
     if new:
         shelf.put(QUERY, lambda: encoding.of_json(described))
-    shelf.put(BOOK, lambda: encoding.of_json({"fingerprint": _fingerprint(described), "sash": __version__, **book}))
+    shelf.put_book(encoding.of_json({"fingerprint": _fingerprint(described), "sash": __version__, **book}))
 
 
 def _fingerprint(described: dict[str, Any]) -> str:
@@ -157,22 +157,22 @@ class StoredOperator:
                 states.append({**state.put_away(), "chunks": self._stores[place].book()})
                 continue
             facts, table = state.save()
-            shelf.put(f"{place}:facts", partial(encoding.of_json, facts))
+            shelf.put(f"{place}:facts", partial(encoding.of_json, facts), new=self._book is None)
             rows = self._rows.get(place) or self._rows_of(place, state, ())
             rows.write(table, again=op._keys.renumbered)
             states.append({"rows": rows.book()})
         if op._idle is not None:
-            shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]))
+            shelf.put(SEEN, lambda: encoding.of_arrays([op._last_seen]), new=self._book is None)
         given = op._manager.save()
         for name, columns in given.items():
-            shelf.put(f"{GIVEN}:{name}", partial(encoding.of_arrays, columns))
+            known = self._book is not None and name in self._book["given"]
+            shelf.put(f"{GIVEN}:{name}", partial(encoding.of_arrays, columns), new=not known)
         book = {
             "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
             "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,
             "states": states, "notes": self.notes, "given": list(given),
         }  # fmt: skip
         write_book(shelf, self._described, book, new=self._book is None)
-        shelf.write()
         now, before = op._stats, self._before
         horizon = max(op._watermark - op._lateness, FAR_BACK)
         open_now = [state.how_many_open(horizon, op._newest) for state in op._states] if horizon > FAR_BACK else []

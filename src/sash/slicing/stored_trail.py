@@ -60,6 +60,5 @@ class StoredTrail:
             self._rows.write(self._kept)
         book = {"watermark": self.watermark, "next": self._next, "rows": self._rows.book(), "notes": self.notes}
         write_book(self._shelf, self._described, book, new=self._book is None)
-        self._shelf.write()
         kept = 0 if self._kept is None else self._kept.num_rows
         return Progress(self._counts[0], self._counts[1], 0, kept, 0, self._shelf.bytes_read, self._shelf.bytes_written)
