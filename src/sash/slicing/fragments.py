@@ -23,7 +23,8 @@ from sash.slicing.keys import encode, plain_type
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
-from sash.slicing.slice_state import SliceState, stored_state, view_of
+from sash.slicing.slice_kernels import stored_state
+from sash.slicing.slice_state import SliceState, view_of
 from sash.slicing.slices import Slices
 from sash.types import dtype
 from sash.windows.base import Gaps, Periodic

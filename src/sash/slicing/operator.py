@@ -41,6 +41,7 @@ Array = npt.NDArray[Any]
 STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows": RowState}
 STORES = ("auto", "lazy", "eager")
 FEWEST_KEYS = 1 << 10
+FACTS = ("watermark", "newest", "dirty", "next_id", "keys_to_check")
 """Up to so many keys are remembered whether they live or not."""
 
 
@@ -457,8 +458,7 @@ class Operator:
         if self._plan is not None:
             given = {name: [c.tolist() for c in columns] for name, columns in self._manager.save().items()}
             header |= {
-                "watermark": self._watermark, "newest": self._newest, "dirty": self._dirty, "next_id": self._next_id, "since": self._since,
-                "last_seen": self._last_seen.tolist(), "given": given, "states": [],
+                **self._facts(), "since": self._since, "last_seen": self._last_seen.tolist(), "given": given, "states": [],
             }  # fmt: skip
             sections["schema"] = self._plan.schema.empty_table()
             sections["keys"] = pa.table(dict(zip(self._plan.by, self._keys.values, strict=True)))
@@ -468,6 +468,15 @@ class Operator:
                 header["states"].append({**facts, "queries": [q.name for q in state.plan.queries]})
                 sections[f"state{k}"] = table
         return pack(header, sections)
+
+    def _facts(self) -> dict[str, Any]:
+        """How far the stream is, as plain data."""
+        return {name: getattr(self, f"_{name}") for name in FACTS}
+
+    def _recall(self, facts: dict[str, Any]) -> None:
+        """What :meth:`_facts` gave."""
+        for name in FACTS:
+            setattr(self, f"_{name}", facts[name])
 
     @classmethod
     def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
@@ -483,8 +492,8 @@ class Operator:
         self._start(sections["schema"].schema)
         assert self._plan is not None
         self._keys.restore([c.combine_chunks() for c in sections["keys"].columns])
-        self._watermark, self._newest, self._dirty = header["watermark"], header["newest"], header["dirty"]
-        self._next_id, self._since = header["next_id"], header["since"]
+        self._recall(header)
+        self._since = header["since"]
         self._last_seen = np.array(header["last_seen"], np.int64)
         self._manager.load(header["given"])
         self._late = [sections["late"]] if sections["late"].num_rows else []

@@ -110,8 +110,7 @@ class StoredOperator:
         columns = self._keys.read()
         if columns is not None:
             op._keys.restore(columns)
-        op._watermark, op._newest, op._dirty = book["watermark"], book["newest"], book["dirty"]
-        op._next_id, op._keys_to_check = book["next_id"], book["keys_to_check"]
+        op._recall(book)
         op._stats = Stats(**book["stats"])
         if op._idle is not None:
             (op._last_seen,) = encoding.to_arrays(self._shelf.get(SEEN), "the state's times of last rows")
@@ -168,8 +167,7 @@ class StoredOperator:
             known = self._book is not None and name in self._book["given"]
             shelf.put(f"{GIVEN}:{name}", partial(encoding.of_arrays, columns), new=not known)
         book = {
-            "watermark": op._watermark, "newest": op._newest, "dirty": op._dirty,
-            "next_id": op._next_id, "keys_to_check": op._keys_to_check, "stats": vars(op._stats), "keys": self._keys.segments,
+            **op._facts(), "stats": vars(op._stats), "keys": self._keys.segments,
             "states": states, "notes": self.notes, "given": list(given),
         }  # fmt: skip
         write_book(shelf, self._described, book, new=self._book is None)

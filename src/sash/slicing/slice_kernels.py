@@ -1,0 +1,84 @@
+"""The kernels that slices of one aggregate are made, joined and cleared with, and their partials as windows read them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.algebra import Form
+from sash.algorithms import reduce, tables
+from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.generate import generate
+from sash.slicing.inputs import Fields
+from sash.slicing.partials import FieldPartials, answered, spread
+from sash.slicing.ranges import Ranges
+from sash.slicing.tree import SliceTree
+from sash.types import dtype
+
+Array = npt.NDArray[Any]
+
+
+class StoredPartials(FieldPartials):
+    """Partials that are there already."""
+
+    def __init__(self, column: Any, form: Any, states: list[Array], held: Array, tree: SliceTree | None) -> None:
+        self.column = column
+        self.inputs = Fields(form, [], True, None, None)
+        self.held = None
+        self.row_count = 0
+        self.states = states
+        self.counts = np.concatenate([[0], np.cumsum(held)])
+        self._prefixes = None
+        self._tree = tree
+
+    def results(self, asked: Ranges) -> pa.Array:
+        if self._tree is None:
+            return super().results(asked)
+        full, places = asked.without_empty()
+        output = self._tree.answer(full)
+        return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
+
+
+def stored_state(form: Form) -> tuple[str, ...]:
+    """The machine types of a form's partial as it is kept."""
+    return tuple(generate(reduce.segments, form, masked=True, partials=True).state)
+
+
+class Kernels:
+    """What a form's slices are made with."""
+
+    def __init__(self, form: Form) -> None:
+        self.gather = compiled(generate(reduce.segments, form, masked=True))
+        self.join = compiled(generate(reduce.segments, form, masked=True, partials=True))
+        self.state = self.join.module.state
+        self._form = form
+
+    @cached_property
+    def scatter(self) -> Kernel:
+        return compiled(generate(tables.scatter_any, self._form, masked=True))
+
+    @cached_property
+    def add_at(self) -> Kernel:
+        return compiled(generate(tables.add_at, self._form, masked=True, partials=True))
+
+    @cached_property
+    def clear(self) -> Kernel:
+        return compiled(generate(tables.clear, self._form, masked=True))
+
+    @cached_property
+    def locate(self) -> Kernel:
+        return compiled(generate(tables.locate, self._form, masked=True))
+
+    def nothing(self, count: int) -> list[Array]:
+        """The partials of no rows."""
+        states = self.empty(count)
+        self.clear(*states, 0, count)
+        return states
+
+    def empty(self, count: int) -> list[Array]:
+        """Space for partials."""
+        return [np.empty(count, dtype(m)) for m in self.state]
