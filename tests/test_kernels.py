@@ -454,3 +454,41 @@ def test_sources_are_read_by_several_threads_at_once():
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(read, range(400))) == {"ranges"}
+
+
+@sash.udaf(state=("int64",))
+class largest:
+    """The largest value, of windows that hold no zero."""
+
+    identity = (-(2**62),)
+    commutative = True
+    returns = "int64"
+
+    def lift(v):
+        return (v,)
+
+    def combine(a, b):
+        return (max(a[0], b[0]),)
+
+    def lower(s):
+        if s[0] == 0:
+            raise ValueError("no window holds a zero")
+        return s[0]
+
+
+def test_lanes_lower_only_windows_that_there_are():
+    """A user's lower may not bear what no window holds."""
+    x = np.random.default_rng(3).integers(1, 1000, 5000)
+    for size in (32, 100, 500, 1000):
+        lanes = sash.rolling(x, size, agg=largest, algorithm="lanes")
+        np.testing.assert_array_equal(lanes, sash.rolling(x, size, agg="max"))
+
+
+def test_the_first_stored_kernel_may_need_a_symbol(tmp_path):
+    text = "import numpy as np, sash; print(sash.rolling(np.arange(790.0), 33, agg='stddev_pop', algorithm='blocks')[0])"
+    said = [
+        subprocess.run([sys.executable, "-c", text], env={**os.environ, "SASH_CACHE": str(tmp_path)}, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert [s.returncode for s in said] == [0, 0], said[1].stderr[-500:]
+    assert said[0].stdout == said[1].stdout

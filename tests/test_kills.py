@@ -26,7 +26,7 @@ from tests.spark_cases import assert_same
 pytestmark = pytest.mark.xdist_group("cluster")
 
 KILLS = int(os.environ.get("SASH_KILLS", "5"))
-FILES = int(os.environ.get("SASH_KILL_FILES", str(6 + 2 * KILLS)))
+FILES = int(os.environ.get("SASH_KILL_FILES", str(6 + 3 * KILLS)))
 
 
 def written(home: Path, files: int) -> pa.Table:
@@ -65,23 +65,35 @@ def start(home: Path, environment, *more: str) -> subprocess.Popen:
 def test_a_driver_that_is_killed_again_and_again(tmp_path, spark):
     table = written(tmp_path, FILES)
     rng = random.Random(int(os.environ.get("SASH_SEED", "1")))
-    killed = 0
+    killed = amid = 0
     while not (tmp_path / "finished").exists():
         (tmp_path / "started").unlink(missing_ok=True)
+        before = committed(tmp_path)
         driver = start(tmp_path, os.environ)
         while driver.poll() is None and not (tmp_path / "started").exists():
             time.sleep(0.1)
-        moment = time.monotonic() + rng.uniform(0.5, 6)
-        while driver.poll() is None and (killed >= KILLS or time.monotonic() < moment):
-            time.sleep(0.05)
+        # One in three dies early, perhaps before its first micro-batch; the others at any point of a later one.
+        batches = 0 if killed % 3 == 0 else rng.randint(1, 2)
+        while driver.poll() is None and (killed >= KILLS or committed(tmp_path) < before + batches):
+            time.sleep(0.02)
+        moment = time.monotonic() + rng.uniform(0, 1.5 if batches else 6)
+        while driver.poll() is None and time.monotonic() < moment:
+            time.sleep(0.02)
         if driver.poll() is None:
             os.killpg(driver.pid, signal.SIGKILL)  # the driver's Python, its JVM and their workers
             driver.wait()
             killed += 1
+            amid += batches > 0 and committed(tmp_path) > before
         else:
             assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
     assert killed == KILLS
+    assert amid >= KILLS // 2
     check(tmp_path, table, spark)
+
+
+def committed(home: Path) -> int:
+    """How many micro-batches both streams have done."""
+    return sum(1 for name in ("all", "plain") for path in (home / f"{name}-state" / "commits").glob("[0-9]*"))
 
 
 def descendants(pid: int, *, named: bytes) -> list[int]:

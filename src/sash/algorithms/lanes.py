@@ -155,6 +155,9 @@ def tiled(X: Rows, rows: int, begin: int, end: int, size: int, M: Memory, T: Sta
     suffixes(before, block)
     done, i = begin, begin
     place, other = 0, block  # where in T this block's windows go, and where the last block's are
+    some = directly(X, begin, size)  # before the first block nothing waits: windows stand in that are written over
+    for j in range(0, block, LANES):
+        store_lanes(T, other + j, some)
     while i + tile <= end and i + tile + head + 2 * LANES <= limit:
         widen(X, i + head, tile, S, head)
         for k in range(blocks):

@@ -144,14 +144,15 @@ def _load(module: Module, body: bytes) -> Kernel | None:
     header, _, code = body.partition(b"\n")
     about = json.loads(header)
     _machine()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True, codemodel="jitdefault", reloc="pic")
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)  # LLVM knows no symbol before there is an engine
     if any(llvm.address_of_symbol(symbol) is None for symbol in about["needs"]):
         import numba.core.runtime.nrt as runtime  # its helper functions become visible to LLVM
+        from numba.core.registry import cpu_target
 
-        runtime.rtsys.initialize(None)
+        runtime.rtsys.initialize(cpu_target.target_context)
         if any(llvm.address_of_symbol(symbol) is None for symbol in about["needs"]):
             return None
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True, codemodel="jitdefault", reloc="pic")
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)

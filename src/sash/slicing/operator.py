@@ -41,8 +41,9 @@ Array = npt.NDArray[Any]
 STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows": RowState}
 STORES = ("auto", "lazy", "eager")
 FEWEST_KEYS = 1 << 10
-FACTS = ("watermark", "newest", "dirty", "next_id", "keys_to_check")
 """Up to so many keys are remembered whether they live or not."""
+FACTS = ("watermark", "newest", "dirty", "next_id", "keys_to_check")
+"""What says how far a stream is."""
 
 
 @dataclass
@@ -476,7 +477,7 @@ class Operator:
     def _recall(self, facts: dict[str, Any]) -> None:
         """What :meth:`_facts` gave."""
         for name in FACTS:
-            setattr(self, f"_{name}", facts[name])
+            setattr(self, f"_{name}", facts.get(name, getattr(self, f"_{name}")))
 
     @classmethod
     def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
