@@ -25,8 +25,9 @@ from tests.spark_cases import assert_same
 
 pytestmark = pytest.mark.xdist_group("cluster")
 
-KILLS = int(os.environ.get("SASH_KILLS", "5"))
-FILES = int(os.environ.get("SASH_KILL_FILES", str(6 + 2 * KILLS)))
+FEW = 5
+KILLS = int(os.environ.get("SASH_KILLS", str(FEW)))
+FILES = int(os.environ.get("SASH_KILL_FILES", str(6 + (2 if KILLS == FEW else 8) * KILLS)))
 
 
 def written(home: Path, files: int) -> pa.Table:
@@ -86,7 +87,7 @@ def test_a_driver_that_is_killed_again_and_again(tmp_path, spark):
             amid += batches > 0 and committed(tmp_path) > before
         else:
             assert driver.returncode == 0, (tmp_path / "driver.log").read_text()[-3000:]
-    assert killed > KILLS // 2  # a quick machine may be done before the last ones
+    assert killed == KILLS or (KILLS == FEW and killed > FEW // 2)  # a quick machine may be done with few files before the last one
     assert amid >= killed // 2 - 1
     check(tmp_path, table, spark)
 

@@ -201,12 +201,13 @@ def test_late_rows_and_rows_ahead_are_counted(folder):
     back = now - datetime.timedelta(hours=1)
 
     def batch(*times):
-        return pa.table({"t": pa.array(times, pa.timestamp("us", "UTC")), "v": [1] * len(times)})
+        return pa.table({"t": pa.array(times, pa.timestamp("us", "UTC")), "v": [0 if t is None else 1 for t in times]})
 
     second = datetime.timedelta(seconds=1)
     folder.add(batch(back, back + second, None), batch(back + 100 * second, now + datetime.timedelta(days=9)))
     folder.add(batch(back + 101 * second), batch(back + 102 * second, back + second, back + 99 * second))
-    frame = sash.aggregate(folder.source(), W.tumbling("10 seconds"), [S.sum("v")], time="t", watermark="5 seconds", max_ahead="1 day")
+    aggs = [S.sum("v"), S.max("1 / v").alias("m")]  # of a row without a time nothing is asked, not even what it cannot answer
+    frame = sash.aggregate(folder.source(), W.tumbling("10 seconds"), aggs, time="t", watermark="5 seconds", max_ahead="1 day")
     got = folder.run(frame)
     told = sash.spark.progress(folder.query)
     assert [sum(p[n] for p in told) for n in ("late_rows", "ahead", "without_time")] == [1, 1, 1]

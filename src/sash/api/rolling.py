@@ -179,11 +179,11 @@ def prepare(request: Request) -> tuple[Form, Column, Job]:
 def decide(request: Request, form: Form, job: Job, *, count: bool) -> Choice:
     """The algorithm for a job; with ``count`` the rows are put into the ledger."""
     lanes = "not yet"
-    title = f"{form.name}({', '.join(form.inputs)})"
     if job.every == 1 and has_vector_kernel(form, job.count, job.size):
-        if is_at_hand(slide_modules(vector_kernel(form, job.size), form, job.masked)[0]):
+        kernel = vector_kernel(form, job.size)
+        if is_at_hand(slide_modules(kernel, form, job.masked)[0]):
             lanes = "at hand"
-        elif count and LEDGER.add(title, job.count):
+        elif count and LEDGER.add(f"{kernel} of {form.name}({', '.join(form.inputs)})", job.count):
             lanes = "would pay"
     shape = Shape(job.count, job.size, job.every, job.masked, lanes)  # type: ignore[arg-type]
     return choose(form, shape) if request.algorithm == "auto" else forced(request.algorithm, form, shape)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.algebra import Aggregate, Form
-from sash.algorithms.rolling import window_algorithms
+from sash.algorithms.rolling import lane_sizes, window_algorithms
 from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.generate import vector_reason
 
@@ -20,8 +20,6 @@ BULK = ("lanes", "tiles", "blocks", "running", "reduce", "slices")
 
 FEWEST_ROWS_FOR_LANES = 1 << 16
 SHORTEST_SLICE = 8
-LONGEST_WINDOW_OF_ONE_BLOCK = 4096
-"""Beyond it vector lanes make each row's aggregates twice: when it comes, and when it goes."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,8 @@ def has_vector_kernel(form: Form, rows: int, size: int) -> bool:
 
 
 def vector_kernel(form: Form, size: int) -> str:
-    """The vector kernel for windows that slide by one."""
-    return "tiles" if form.invertible and size > LONGEST_WINDOW_OF_ONE_BLOCK else "lanes"
+    """The vector kernel for windows that slide by one; those of several blocks make each row's aggregates twice, as it comes and goes."""
+    return "tiles" if form.invertible and size > lane_sizes(form)["LONGEST_BLOCK"] else "lanes"
 
 
 def long_windows_with_inverse(form: Form, shape: Shape) -> Choice | None:

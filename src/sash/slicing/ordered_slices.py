@@ -179,7 +179,7 @@ class OrderedSliceState(SliceState):
         found = super().stats
         runs = [run for group in self.rows.values() for run in group] + [run[:3] for run in self.waiting.runs]
         size = sum(table.nbytes + ticks.nbytes + codes.nbytes for table, ticks, codes in runs)
-        return {**found, "kept_rows": sum(len(ticks) for _, ticks, _ in runs), "bytes": found["bytes"] + size}
+        return {**found, "kept_rows": self.kept, "bytes": found["bytes"] + size}
 
 
 KIND = "slices and rows"

@@ -306,6 +306,5 @@ class RowState:
 
     @property
     def stats(self) -> dict[str, int]:
-        kept = len(self.ticks) + sum(len(ticks) for _, ticks, _, _ in self.waiting.runs)
         held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting.runs)
-        return {"slices": 0, "kept_rows": kept, "bytes": held + 24 * kept}
+        return {"slices": 0, "kept_rows": self.kept, "bytes": held + 24 * self.kept}

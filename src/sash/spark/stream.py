@@ -176,14 +176,14 @@ def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
 
     payload, found = sent(bucket, bucket.request, []), guard()
     # Types, not their text, which each task would ask the JVM to parse.
-    names, values = StructType([StructField("name", StringType())]), StructType([StructField("value", BinaryType())])
+    state = (StructType([StructField("name", StringType())]), StructType([StructField("value", BinaryType())]))
 
     class SashProcessor(StatefulProcessor):
         """The operator behind Spark's state store."""
 
         def init(self, handle: Any) -> None:
             self._handle = handle
-            self._state = handle.getMapState("sash", names, values)
+            self._state = handle.getMapState("sash", *state)
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802
             values = timerValues if event_time else None
