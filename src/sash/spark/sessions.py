@@ -12,6 +12,10 @@ from sash.errors import SashError
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
+ANY_SIZE = str((1 << 31) - 1)
+"""With this, a batch is bounded by its rows alone. With less, Spark adds all columns' sizes up after every row that goes to Python,
+which takes longer than copying the row."""
 
 
 class NoSpark(SashError, RuntimeError):
@@ -42,6 +46,7 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
         "spark.driver.memory": "2g",
         "spark.sql.shuffle.partitions": str(2 * count),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 16),
+        BYTES_PER_BATCH: ANY_SIZE,
         "spark.log.level": "ERROR",
         # What streams need, and what makes a micro-batch write its changes instead of whole files.
         PROVIDER: ROCKSDB,
