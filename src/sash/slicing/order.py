@@ -38,6 +38,20 @@ def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array
     return _radix(codes, order) if key_count > 1 else order
 
 
+FEW = 1 << 12
+"""So few are sorted without a kernel."""
+
+
+def of_keys_and_times(keys: Array, times: Array) -> Array:
+    """Places by key, then time, then place."""
+    if len(keys) and keys[0] == keys[-1] and (keys == keys[0]).all():
+        return np.argsort(times, kind="stable")
+    if len(keys) < FEW:
+        return np.lexsort((times, keys))
+    places = sorted_order(keys, int(keys.max()) + 1, times, [])
+    return np.arange(len(keys)) if places is None else places
+
+
 def _has_ties(codes: Array, ticks: Array) -> bool:
     return bool(np.any((codes[1:] == codes[:-1]) & (ticks[1:] == ticks[:-1])))
 

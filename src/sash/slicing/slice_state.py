@@ -261,8 +261,7 @@ class SliceState:
 
     def coalesced(self, slices: Slices, old: int = 0) -> Slices:
         """Slices in order, those of one key with nothing between them as one; the first ``old`` were there before."""
-        one_key = len(slices) and slices.key[0] == slices.key[-1] and (slices.key == slices.key[0]).all()
-        places = np.argsort(slices.first, kind="stable") if one_key else np.lexsort((slices.first, slices.key))
+        places = order.of_keys_and_times(slices.key, slices.first)
         slices = slices.take(places)
         offsets = np.empty(len(slices) + 1, np.int64)
         group = tables.plain(tables.group_slices)

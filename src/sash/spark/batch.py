@@ -21,13 +21,22 @@ from sash.spark.types import spark_schema
 from sash.windows.base import Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
-"""A worker holds about this many rows, or slices, at a time."""
+"""A worker holds at least this many rows, or slices, at a time, if a partition has them."""
+MORE_AT_ONCE = 4
+"""So many times as many where they cannot become very many windows: a partition that is held need not be sorted on disk."""
+WINDOWS_PER_ROW = 24
 
 
 def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
     """The frame of all windows; ``asked`` names a plan."""
     prepared = prepare(frame, request, asked)
     return WAYS[prepared.choice.way](prepared)
+
+
+def _at_once(plan: Plan) -> int:
+    """How many rows, or slices, a worker holds."""
+    windows = sum(-(-q.shape.size // q.shape.every) if isinstance(q.shape, Periodic) else 1 for q in plan.queries)
+    return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, WINDOWS_PER_ROW // windows))
 
 
 # Spark's own aggregation, where a window is a slice.
@@ -116,7 +125,7 @@ def _assembled(prepared: Prepared, slices: Any, position: str) -> Any:
     if blocks is not None:
         slices = _in_blocks(slices, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(slices, prepared.plan, blocks)
-    task = Assemble(prepared.request, prepared.schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
+    task = Assemble(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(prepared.plan))
     return _mapped(gathered, task, spark_schema(output_schema(prepared.plan)))
 
 
@@ -158,7 +167,7 @@ def rows(prepared: Prepared) -> Any:
     if blocks is not None:
         narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(narrow, plan, blocks)
-    task = AggregateRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, ROWS_AT_ONCE)
+    task = AggregateRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(plan))
     return _mapped(gathered, task, spark_schema(output_schema(plan)))
 
 
@@ -172,7 +181,7 @@ def over_frame(frame: Any, request: Request) -> Any:
         narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
     gathered = _gathered(narrow, plan, blocks)
     result = over_schema(frame, plan)
-    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, ROWS_AT_ONCE, tuple(result.names))
+    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(plan), tuple(result.names))
     return _mapped(gathered, task, result)
 
 

@@ -33,14 +33,28 @@ def ordered(plan: Plan, table: pa.Table, position: str) -> pa.Table:
     used = np.zeros(len(groups), bool)
     used[keys.codes] = True
     where = np.flatnonzero(used)
-    for code, key in zip(where.tolist(), zip(*[v.to_pylist() for v in keys.take(where)], strict=True), strict=False):
-        groups[code] = zlib.crc32(repr(key).encode()) & HASH_MASK
+    groups[where] = _hashes(keys.take(where), len(where)) & HASH_MASK
     time = arrow_column(table.column(position))
     ticks = time.to_numpy() if pa.types.is_int64(time.type) and time.null_count == 0 else plan.measure.column(time)
     number = np.clip((ticks >> shift(plan)) + HALF, 1, (1 << TIME_BITS) - 1)
     if time.null_count:
         number = np.where(time.is_null().to_numpy(zero_copy_only=False), 0, number)
     return table.append_column(ORDER, pa.array((groups[keys.codes] << TIME_BITS) | number))
+
+
+def _hashes(columns: list[pa.Array], count: int) -> Array:
+    """A number for each key, the same for the same key in all of a worker's tables."""
+    if not all(pa.types.is_integer(c.type) or pa.types.is_temporal(c.type) for c in columns):
+        keys = zip(*[c.to_pylist() for c in columns], strict=True)
+        return np.fromiter((zlib.crc32(repr(key).encode()) for key in keys), np.int64, count)
+    mixed = np.zeros(count, np.uint64)
+    for column in columns:
+        width = np.dtype(f"u{column.type.bit_width // 8}")
+        values = np.frombuffer(column.buffers()[1], width, count, column.offset * width.itemsize)
+        known = column.is_valid().to_numpy(zero_copy_only=False)
+        mixed = (mixed ^ np.where(known, values, 0).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    return mixed.view(np.int64)
 
 
 def shift(plan: Plan) -> int:
