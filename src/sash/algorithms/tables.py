@@ -39,8 +39,10 @@ def is_ordered(keys: Index, ticks: Index, count: int) -> int:
     return 2 if by_both == 1 else by_time
 
 
-def radix_pass(values: Index, order: Index, count: int, shift: int, counts: Index, sorted_order: Index) -> int:
-    """One stable pass over the digit at ``shift``; ``counts`` has a place per digit and one more."""
+def radix_pass(
+    values: Index, order: Index, count: int, shift: int, counts: Index, sorted_values: Index, sorted_order: Index
+) -> int:  # fmt: skip
+    """One stable pass over the digit at ``shift``; rows move with their values. ``counts`` has a place per digit and one more."""
     size = 1 << 11
     for d in range(size + 1):
         counts[d] = 0
@@ -49,10 +51,12 @@ def radix_pass(values: Index, order: Index, count: int, shift: int, counts: Inde
     for d in range(size):
         counts[d + 1] += counts[d]
     for i in range(count):
-        row = order[i]
-        d = (values[row] >> shift) & (size - 1)
-        sorted_order[counts[d]] = row
-        counts[d] += 1
+        value = values[i]
+        d = (value >> shift) & (size - 1)
+        place = counts[d]
+        sorted_values[place] = value
+        sorted_order[place] = order[i]
+        counts[d] = place + 1
     return count
 
 

@@ -19,23 +19,33 @@ def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array
     """The rows' places in order; None if they are in order already."""
     count = len(ticks)
     state = tables.plain(tables.is_ordered)(codes, ticks, count)
-    if ties:
-        if state == 2 and not _has_ties(codes, ticks):
-            return None
-        columns = {"key": pa.array(codes), "time": pa.array(ticks)}
-        for k, tie in enumerate(ties):
-            if pa.types.is_floating(tie.type):  # NaN is larger than any number
-                columns[f"{k} is NaN"] = pc.is_nan(tie)
-            columns[str(k)] = plain(tie)
-        keys = [(name, "ascending", "at_start") for name in columns]
-        order: Array = pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy().astype(np.int64)
+    order: Array | None = None
+    if state != 2:
+        order = _sorted(codes, key_count, ticks if state == 0 else None)
+    return _untied(order, codes, ticks, ties) if ties and count else order
+
+
+def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array]) -> Array | None:
+    """The order, with rows of one key and time by what breaks ties."""
+    if order is not None:
+        codes, ticks = codes[order], ticks[order]
+    same = (codes[1:] == codes[:-1]) & (ticks[1:] == ticks[:-1])
+    if not same.any():
         return order
-    if state == 2:
-        return None
-    order = np.arange(count, dtype=np.int64)
-    if state == 0:
-        order = _radix(ticks - ticks.min(), order)
-    return _radix(codes, order) if key_count > 1 else order
+    order = np.arange(len(codes), dtype=np.int64) if order is None else order
+    tied = np.append(same, False)
+    tied[1:] |= same
+    places = np.flatnonzero(tied)
+    rows = order[places]
+    columns: dict[str, pa.Array] = {"run": pa.array(np.cumsum(np.append(True, ~same))[places])}
+    for k, given in enumerate(ties):
+        tie = given.take(pa.array(rows))
+        if pa.types.is_floating(tie.type):  # NaN is larger than any number
+            columns[f"{k} is NaN"] = pc.is_nan(tie)
+        columns[str(k)] = plain(tie)
+    keys = [(name, "ascending", "at_start") for name in columns]
+    order[places] = rows[pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy()]
+    return order
 
 
 FEW = 1 << 12
@@ -52,17 +62,29 @@ def of_keys_and_times(keys: Array, times: Array) -> Array:
     return np.arange(len(keys)) if places is None else places
 
 
-def _has_ties(codes: Array, ticks: Array) -> bool:
-    return bool(np.any((codes[1:] == codes[:-1]) & (ticks[1:] == ticks[:-1])))
+def _sorted(codes: Array, key_count: int, ticks: Array | None) -> Array:
+    """Rows by key, then time (None: they are in its order), then arrival."""
+    order = np.arange(len(codes), dtype=np.int64)
+    if ticks is None:
+        return _radix(codes.copy(), order)
+    later = ticks - ticks.min()
+    bits = int(later.max()).bit_length()
+    if key_count <= 1:
+        return _radix(later, order)
+    if bits + key_count.bit_length() < 64:  # both in one number
+        return _radix(codes << bits | later, order)
+    order = _radix(later, order)
+    return _radix(codes[order], order)
 
 
 def _radix(values: Array, order: Array) -> Array:
-    """A stable sort of ``order`` by values that are not negative."""
+    """A stable sort of rows, given in an order with their values, by these, which are not negative; both arrays are used up."""
     top = int(values.max(initial=0)).bit_length()
     kernel = tables.plain(tables.radix_pass)
     counts = np.empty((1 << tables.DIGIT) + 1, np.int64)
-    spare = np.empty_like(order)
+    spare_values, spare = np.empty_like(values), np.empty_like(order)
     for shift in range(0, top, tables.DIGIT):
-        kernel(values, order, len(order), shift, counts, spare)
+        kernel(values, order, len(order), shift, counts, spare_values, spare)
+        values, spare_values = spare_values, values
         order, spare = spare, order
     return order
