@@ -385,6 +385,19 @@ def test_calendars_far_ahead(spark):
     assert month["end"] == datetime.datetime(2116, 2, 1, tzinfo=datetime.UTC)
 
 
+def test_explain_gives_a_hint_where_the_session_checks_every_row(spark, frame):
+    name = "spark.sql.execution.arrow.maxBytesPerBatch"
+    request = {"aggs": [S.sum("v")], "by": "k", "time": "t"}
+    assert name not in str(sash.explain(frame, windows=SECONDS["sliding"], **request))
+    before = spark.conf.get(name)
+    spark.conf.set(name, "64MB")
+    try:
+        assert f"{name} is 64MB" in str(sash.explain(frame, windows=SECONDS["sliding"], **request))
+        assert name not in str(sash.explain(frame, windows=SECONDS["tumbling"], **request))  # plain Spark: no row goes to Python
+    finally:
+        spark.conf.set(name, before)
+
+
 def test_explain_names_the_plan(frame):
     text = str(sash.explain(frame, windows=SECONDS["sliding"], aggs=[S.sum("v")], by="k", time="t"))
     assert "plan: catalyst" in text

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from sash.plan.logical import output_type
+from sash.functions.call import Call
+from sash.plan.logical import Plan, output_type
 from sash.plan.streams import StreamChoice, choose_stream
 from sash.slicing.inputs import stored_form
 from sash.spark.frames import is_connect
 from sash.spark.prepare import prepare
 from sash.spark.requests import Request
+from sash.spark.sessions import ANY_SIZE, BYTES_PER_BATCH
 from sash.spark.stream import ask
 from sash.spark.watermarks import StreamOptions
 
@@ -25,9 +27,7 @@ def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list
     """What a stream will do, as lines of text; nothing is started."""
     asked = ask(frame, request, options)
     plan, options = asked.plan, asked.clock.options
-    what = "over" if request.trailing else "aggregate"
-    lines = [f"{what} on a stream of Spark ({'Connect' if is_connect(frame) else 'classic'}), measured in {plan.measure.type}"]
-    lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries]
+    lines = _queries(frame, request, plan, "a stream of Spark")
     if asked.clock.own:
         lines.append("  watermark: the frame's own")
     elif options.watermark is None:
@@ -39,16 +39,35 @@ def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list
     choice = StreamChoice("rows", "rows wait for the watermark") if request.trailing else choose_stream(plan, forms, options.plan)
     lines += [f"  emit: {options.emit}", f"  before the shuffle: {choice.way}", f"    {choice.reason}"]
     lines.append(f"  state: {len(asked.buckets)} bucket{'s' * (len(asked.buckets) > 1)} of keys, in chunks, on RocksDB")
-    return [*lines, *(f"  {call!r} -> {output_type(c)}" for call, c in zip(asked.calls, plan.columns, strict=True))]
+    return [*lines, *_columns(asked.calls, plan), *_advice(frame)]
 
 
 def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str]:
     """The plan as lines of text; no job runs."""
     prepared = prepare(frame, request, asked)
     plan, choice = prepared.plan, prepared.choice
-    what = "over" if request.trailing else "aggregate"
-    lines = [f"{what} on Spark ({'Connect' if is_connect(frame) else 'classic'}), measured in {plan.measure.type}"]
-    lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries]
+    lines = _queries(frame, request, plan, "Spark")
     lines += [f"  plan: {choice.way}", *(f"    {reason}" for reason in choice.reasons)]
     lines += [f"  stage {k}: {stage}" for k, stage in enumerate(STAGES[choice.way], start=1)]
-    return [*lines, *(f"  {call!r} -> {output_type(c)}" for call, c in zip(prepared.calls, plan.columns, strict=True))]
+    return [*lines, *_columns(prepared.calls, plan), *([] if choice.way == "plain" else _advice(frame))]
+
+
+def _queries(frame: Any, request: Request, plan: Plan, where: str) -> list[str]:
+    what = "over" if request.trailing else "aggregate"
+    head = f"{what} on {where} ({'Connect' if is_connect(frame) else 'classic'}), measured in {plan.measure.type}"
+    return [head, *(f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries)]
+
+
+def _columns(calls: list[Call], plan: Plan) -> list[str]:
+    return [f"  {call!r} -> {output_type(c)}" for call, c in zip(calls, plan.columns, strict=True)]
+
+
+def _advice(frame: Any) -> list[str]:
+    """What the session could do better; it is the user's, so nothing is set."""
+    given = frame.sparkSession.conf.get(BYTES_PER_BATCH, None)
+    if str(given) == ANY_SIZE:
+        return []
+    return [
+        f"  hint: {BYTES_PER_BATCH} is {given or 'not set'}, so Spark adds up a batch's bytes after every row that goes to Python;",
+        f"    spark.conf.set({BYTES_PER_BATCH!r}, {ANY_SIZE!r}) leaves that out, and maxRecordsPerBatch still bounds a batch",
+    ]
