@@ -194,6 +194,17 @@ def test_an_integer_measure_has_its_own_watermark(folder):
     op.add(table)
     wanted = op.advance(399 - 25)
     assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
+    assert [told["watermark"] for told in sash.spark.progress(folder.query)] == [99 - 25, 199 - 25, 299 - 25, 399 - 25]
+
+
+def test_a_time_column_with_a_dot_in_its_name(folder):
+    table = stream_rows(120).rename_columns(["a.t" if n == "t" else n for n in stream_rows(1).column_names])
+    folder.add(*in_parts(table, 3))
+    got = folder.run(sash.aggregate(folder.source(), SECONDS["sliding"], [S.sum("v")], by="k", time="a.t", watermark=DELAY, buckets=2))
+    assert got.num_rows > 0
+    whole = sash.aggregate(table, windows=SECONDS["sliding"], aggs=[S.sum("v")], by="k", time="a.t")
+    given = {(r["k"], r["window"]["start"]): r["sum(v)"] for r in whole.to_pylist()}
+    assert all(given[(r["k"], r["window"]["start"])] == r["sum(v)"] for r in got.to_pylist())
 
 
 def test_late_rows_and_rows_ahead_are_counted(folder):

@@ -11,6 +11,7 @@ from typing import Any
 from sash.aggregates import registry
 from sash.errors import InvalidSnapshot
 from sash.functions.call import Call, resolve
+from sash.functions.sources import meaning
 from sash.functions.udaf import UserAggregate
 from sash.plan.clock import ProcessingTime
 from sash.types import Duration
@@ -129,13 +130,14 @@ def to_window(description: dict[str, Any]) -> Window | None:
 
 
 def of_call(call: Call) -> dict[str, Any]:
-    """An aggregate's call as data; a user's own by its name and a digest of its functions' text."""
+    """An aggregate's call as data; a user's own by its name and a digest of what its functions mean."""
     rest = {"inputs": list(call.inputs), "alias": call.given_alias, "condition": call.condition}
     aggregate = call.aggregate
     if isinstance(aggregate, UserAggregate):
         functions = [aggregate.lift, aggregate.combine, aggregate.lower, *([aggregate.invert] if aggregate.invert else [])]
-        text = "\n".join(inspect.getsource(f) for f in functions)
-        digest = hashlib.sha256(f"{text} {aggregate.state} {aggregate.identity} {aggregate.commutative}".encode()).hexdigest()[:16]
+        digest = hashlib.sha256(
+            f"{meaning(functions)} {aggregate.state} {aggregate.identity} {aggregate.commutative}".encode()
+        ).hexdigest()[:16]
         return {"own": aggregate.title, "text": digest, **rest}
     return {"aggregate": aggregate.name, "settings": {f.name: getattr(aggregate, f.name) for f in fields(aggregate)}, **rest}
 

@@ -45,6 +45,8 @@ class Progress:
     """Windows that can still change and that follow a key's rows."""
     without_time: int = 0
     """Rows that came without a time, for whoever counts them before."""
+    reached: int | None = None
+    """The watermark, in ticks; None before there is one."""
 
 
 def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | None:
@@ -178,4 +180,5 @@ class StoredOperator:
             now.rows - before.rows, now.late - before.late,
             sum(s.chunks.count for s in op._states if isinstance(s, SliceState)), sum(s.kept for s in op._states),
             op._keys.count, shelf.bytes_read, shelf.bytes_written, sum(known for known, _ in open_now), sum(own for _, own in open_now),
+            reached=op._watermark if op._watermark > FAR_BACK else None,
         )  # fmt: skip

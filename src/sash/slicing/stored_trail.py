@@ -61,4 +61,5 @@ class StoredTrail:
         book = {"watermark": self.watermark, "next": self._next, "rows": self._rows.book(), "notes": self.notes}
         write_book(self._shelf, self._described, book, new=self._book is None)
         kept = 0 if self._kept is None else self._kept.num_rows
-        return Progress(self._counts[0], self._counts[1], 0, kept, 0, self._shelf.bytes_read, self._shelf.bytes_written)
+        reached = self.watermark if self.watermark > FAR_BACK else None
+        return Progress(self._counts[0], self._counts[1], 0, kept, 0, self._shelf.bytes_read, self._shelf.bytes_written, reached=reached)

@@ -16,8 +16,9 @@ MEASURED = (
     "bytes_written",
     "open_windows",
     "own_windows",
+    "reached",
 )
-MOST = ("open_windows",)
+MOST = ("open_windows", "reached")
 """Of these the largest of all buckets is given, of the others their sum."""
 
 
@@ -34,18 +35,22 @@ def progress(query: Any) -> list[dict[str, Any]]:
 
     ``rows``, ``late_rows`` (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch; ``slices``, ``kept_rows``
     and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store; ``open_windows`` can still
-    change: those with known edges, whatever the key, and each key's sessions and the like. ``query`` is what ``writeStream...start()``
-    gives. Listeners find the same among the observed metrics, under names that start with ``sash:``.
+    change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is Spark's, as text; where Spark
+    has none, since time is an integer or a date, it is sash's own, in ticks. ``query`` is what ``writeStream...start()`` gives. Listeners
+    find the same among the observed metrics, under names that start with ``sash:``.
     """
     found = []
     for entry in query.recentProgress:
         metrics = dict(entry.observedMetrics or {})
-        numbers = dict.fromkeys((*MEASURED, "ahead"), 0)
+        numbers = dict.fromkeys((*(m for m in MEASURED if m != "reached"), "ahead"), 0)
+        reached: int | None = None
         for name, row in metrics.items():
             if name.startswith(f"{STATE}:"):
-                for what, value in _named(row).items():
+                measured = _named(row)
+                reached = measured.pop("reached", None)
+                for what, value in measured.items():
                     numbers[what] = numbers.get(what, 0) + (value or 0)
         numbers["open_windows"] += numbers.pop("own_windows")
-        times = dict(entry.eventTime or {})
-        found.append({"batch": entry.batchId, **numbers, "watermark": times.get("watermark"), "seconds": entry.batchDuration / 1000})
+        watermark = dict(entry.eventTime or {}).get("watermark", reached)
+        found.append({"batch": entry.batchId, **numbers, "watermark": watermark, "seconds": entry.batchDuration / 1000})
     return found

@@ -31,6 +31,7 @@ Array = npt.NDArray[Any]
 BUCKET = "@sash:bucket"
 PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("without_time", pa.int64()), ("payload", pa.binary())])
 ROWS_IN_PAYLOAD = 1 << 16
+NOTHING: dict[str, int | None] = {name: None if name == "reached" else 0 for name in MEASURED}
 
 
 @dataclass(frozen=True)
@@ -224,7 +225,7 @@ def _stepped(
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
             writer.write_batch(batch)
-        yield Row(payload=sink.getvalue().to_pybytes(), **dict.fromkeys(MEASURED, 0))
+        yield Row(payload=sink.getvalue().to_pybytes(), **NOTHING)
 
 
 @dataclass(frozen=True)

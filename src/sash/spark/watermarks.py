@@ -92,7 +92,7 @@ def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
     put_on = not own and options.watermark is not None and _is_instant(schema, request.time)
     millis, shift = _delay(options, request) if put_on else (0, 0)
     if put_on:
-        frame = frame.withWatermark(request.time, f"{millis} milliseconds")
+        frame = frame.withWatermark(sql.quoted(str(request.time)), f"{millis} milliseconds")
     return Clocked(frame, request, options, own, own or put_on, shift)
 
 
