@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sash
 from sash import functions as S
 from sash import windows as W
 from sash.plan.logical import make_plan
@@ -34,11 +36,49 @@ def test_rows_in_order(rows, with_ties, sort_first):
     assert (list(range(len(rows))) if found is None else found.tolist()) == wanted
 
 
+TIE_TYPES = {
+    "string": pa.string(), "string_view": pa.string_view(), "binary_view": pa.binary_view(),
+    "dictionary": pa.dictionary(pa.int8(), pa.string()), "decimal": pa.decimal128(9, 2), "time": pa.time64("us"), "duration": pa.duration("ms"), "bool": pa.bool_(), "date": pa.date32(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TIE_TYPES)
+def test_what_breaks_ties_may_be_of_any_type(kind):
+    """Two rows of one time, the later one first, behind a row that comes too early: so all are put into another order."""
+    one, two = (False, True) if kind == "bool" else (1, 2)
+    wanted = TIE_TYPES[kind]
+    text = pa.types.is_string(wanted) or "view" in kind or kind == "dictionary"
+    ties = [str(n) for n in (two, two, one)] if text else [two, two, one]
+    column = pa.array(ties) if text else pa.array(ties, pa.bool_() if kind == "bool" else pa.int32() if kind == "date" else pa.int64())
+    column = column.dictionary_encode().cast(wanted) if kind == "dictionary" else column.cast(pa.decimal128(19, 0)).cast(wanted) \
+        if kind == "decimal" else column.cast(pa.binary()).cast(wanted) if kind == "binary_view" else column.cast(wanted)  # fmt: skip
+    table = pa.table({"t": [5, 0, 0], "o": column, "v": [9, 2, 1]})
+    request = {"aggs": [S.collect_list("v").alias("all"), S.first("o").alias("first")], "time": "t", "order_by": "o"}
+    got = sash.aggregate(table, windows=W.tumbling(10), **request).to_pylist()
+    assert got[0]["all"] == [1, 2, 9]
+    assert got[0]["first"] == column[2].as_py()
+    over = sash.over(table, windows=W.trailing(3), **{**request, "aggs": [S.first("v").alias("f")]})
+    assert over.column("f").to_pylist() == [9, 1, 1]
+    for aggs in (request["aggs"], [S.first("v").alias("f"), S.sum("v").alias("s")]):
+        op = sash.Operator(W.tumbling(10), aggs, time="t", order_by="o")
+        op.add(table)
+        row = op.close().to_pylist()[0]
+        assert row.get("all", [1, 2, 9]) == [1, 2, 9]
+        assert row.get("f", 1) == 1
+
+
 @given(st.integers(0, 9), st.sampled_from([1, 3, 1 << 40]), st.sampled_from([1, 100, 1 << 60]), st.sampled_from([0, 1, 50, FEW + 7]))
 def test_slices_in_order(seed, keys, times, count):
     rng = np.random.default_rng(seed)
     key, time = rng.integers(0, keys, count), rng.integers(-times, times, count)
     assert of_keys_and_times(key, time).tolist() == np.lexsort((time, key)).tolist()
+
+
+def test_keys_that_differ_in_any_bits_are_in_many_groups():
+    for shift in (0, 20, 40, 52):
+        table = pa.table({"a": pa.array([k << shift for k in range(1, 129)], pa.int64()), "t": [0] * 128})
+        plan = make_plan(table.schema, W.tumbling(1), [S.count()], ["a"], "t", None, False)
+        assert len(set((ordered(plan, table, "t").column(ORDER).to_numpy() >> TIME_BITS).tolist())) > 120
 
 
 @given(

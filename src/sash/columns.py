@@ -7,7 +7,7 @@ without a machine type cross as an aggregate reads them: by their rank, by limbs
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -113,6 +113,18 @@ def plain(values: pa.Array | Array) -> pa.Array | Array:
     if pa.types.is_string_view(t) or pa.types.is_large_string(t):
         return values.cast(pa.string() if values.nbytes < 1 << 31 else pa.large_string())
     return values.cast(pa.binary()) if pa.types.is_binary_view(t) else values
+
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+
+def without_views(rows: Rows) -> Rows:
+    """Text and bytes in layouts whose rows Arrow can put into another order: of views it cannot, and polars gives them."""
+    for k, f in enumerate(rows.schema):
+        if pa.types.is_string_view(f.type) or pa.types.is_binary_view(f.type):
+            wanted = pa.large_string() if pa.types.is_string_view(f.type) else pa.large_binary()
+            rows = rows.set_column(k, f.with_type(wanted), rows.column(k).cast(wanted))
+    return rows
 
 
 def restored(result: pa.Array, wanted: pa.DataType) -> pa.Array:

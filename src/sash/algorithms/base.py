@@ -22,7 +22,8 @@ from sash.algorithms.binding import Binding, bind_aggregate
 from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.errors import EmptyWindow, InvalidArgument, InvalidType, UnlawfulAlgorithm
 from sash.kernels import objects
-from sash.kernels.compiler import Kernel, compiled, pointer
+from sash.kernels.addresses import pointer
+from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate
 from sash.types import dtype
 

@@ -59,12 +59,11 @@ class Output:
 
 def make_output(form: Form, module: Module, count: int, given: Array | None = None) -> Output:
     """Space for results; ``given`` takes the place of the first column."""
-    names = {a.name.removeprefix("r_") for a in module.arguments if a.name.startswith("r_")}
     values = [pooled(count, m) if given is None or k else given for k, m in enumerate(form.outputs)]
     return Output(
         values,
-        np.empty(count, np.uint8) if "defined" in names else None,
-        np.zeros(1, np.uint8) if "misfit" in names else None,
+        np.empty(count, np.uint8) if "defined" in module.gives else None,
+        np.zeros(1, np.uint8) if "misfit" in module.gives else None,
     )
 
 

@@ -317,6 +317,59 @@ def listed_fill(
     return end
 
 
+def ending_windows(
+    which: Index, queries: int, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
+    starts: Index, first: Index, last: Index, key_offsets: Index, keys: int, limit: int, most: int, found: Index,
+) -> int:  # fmt: skip
+    """The windows of periodic queries that end after one tick and not after another, and hold a slice: key by key, query by query.
+
+    ``found`` has room for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are, or -1 if
+    more than ``limit`` had to be looked at.
+    """
+    slices = key_offsets[keys]
+    oldest, newest = first[0], last[0]
+    for j in range(slices):
+        oldest, newest = min(oldest, first[j]), max(newest, last[j])
+    total = 0
+    for q in range(queries):
+        size, every, offset = sizes[q], steps[q], offsets[q]
+        begin = (max(after, oldest) - offset - size) // every + 1
+        end = min((until - offset - size) // every, (newest - offset) // every)
+        total += max(0, end - begin + 1)
+    if total * keys > limit:
+        return -1
+    count = 0
+    for k in range(keys):
+        low, high = key_offsets[k], key_offsets[k + 1]
+        for q in range(queries):
+            size, every, offset = sizes[q], steps[q], offsets[q]
+            begin = (max(after, oldest) - offset - size) // every + 1
+            end = min((until - offset - size) // every, (newest - offset) // every)
+            for number in range(begin, end + 1):
+                start = offset + number * every
+                if start >= since[q]:
+                    a, b = low, high
+                    while a < b:
+                        middle = (a + b) // 2
+                        if starts[middle] < start:
+                            a = middle + 1
+                        else:
+                            b = middle
+                    lo, b = a, high
+                    while a < b:
+                        middle = (a + b) // 2
+                        if starts[middle] < start + size:
+                            a = middle + 1
+                        else:
+                            b = middle
+                    if a > lo:
+                        if count < most:
+                            found[count], found[most + count], found[2 * most + count] = which[q], k, lo
+                            found[3 * most + count], found[4 * most + count], found[5 * most + count] = a, start, start + size
+                        count += 1
+    return count
+
+
 def look_at_ranges(lo: Index, hi: Index, count: int, found: Index) -> int:
     """Whether both ends only advance, how long the longest range is, and how many are empty."""
     advances, longest, empty = 1, 1, 0

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sash.columns import without_views
 from sash.errors import InvalidArgument, InvalidType
 from sash.plan.logical import make_plan
 from sash.plan.options import EMITS, LATES, check_duration_option
@@ -114,6 +115,10 @@ def is_spark(data: Any) -> bool:
 
 def to_table(data: Any) -> pa.Table:
     """Whatever speaks Arrow as a table."""
+    return without_views(_arrow(data))
+
+
+def _arrow(data: Any) -> pa.Table:
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 from collections.abc import Callable, Iterable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
-CONSTANTS = (int, float, complex, str, bytes, bool, tuple, type(None))
+CONSTANTS = (bool, int, float)
+"""What kernels know as constants."""
 
 
 def with_helpers(functions: Iterable[Callable[..., Any]]) -> list[FunctionType]:
@@ -28,8 +30,15 @@ def meaning(functions: Iterable[Callable[..., Any]]) -> str:
     parts = []
     for function in with_helpers(functions):
         constants = {name: value for name, value in sorted(_names(function).items()) if isinstance(value, CONSTANTS)}
-        parts += [inspect.getsource(function), repr(constants) if constants else ""]
+        parts += [_source(function), repr(constants)]
     return "\n".join(parts)
+
+
+def _source(function: FunctionType) -> str:
+    try:
+        return inspect.getsource(function)
+    except OSError:  # made without a file: its instructions stand for it
+        return function.__code__.co_code.hex()
 
 
 def _plain(value: Any) -> FunctionType | None:
@@ -40,10 +49,15 @@ def _plain(value: Any) -> FunctionType | None:
 
 def _names(function: FunctionType) -> dict[str, Any]:
     """The globals and the variables around it that a function reads."""
-    code = function.__code__
-    around = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    around = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     filled = {name: cell.cell_contents for name, cell in around if _is_filled(cell)}
-    return {**{n: function.__globals__[n] for n in code.co_names if n in function.__globals__}, **filled}
+    return {**{n: function.__globals__[n] for n in _globals(function.__code__) if n in function.__globals__}, **filled}
+
+
+def _globals(code: CodeType) -> list[str]:
+    """The names that code, and code inside it, reads as globals; names of attributes are not among them."""
+    own = [i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
+    return [*own, *(n for c in code.co_consts if isinstance(c, CodeType) for n in _globals(c))]
 
 
 def _is_filled(cell: Any) -> bool:

@@ -24,6 +24,7 @@ import numpy.typing as npt
 from sash.algebra import Form
 from sash.errors import UncompilableFunction
 from sash.kernels import sources, store
+from sash.kernels.addresses import pointer
 from sash.kernels.generate import Module
 from sash.types import MACHINE_TYPES
 
@@ -51,12 +52,6 @@ class Kernel:
         if status:
             raise UncompilableFunction(f"{self.module.title}: a function of the aggregate raised an error while it ran")
         return result.value
-
-
-def pointer(array: Array) -> int:
-    """The address of an array's first element."""
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 def compiled(module: Module) -> Kernel:

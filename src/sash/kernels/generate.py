@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from sash.algebra import POSITION, PRIMITIVES, Form
@@ -35,6 +35,11 @@ class Module:
     state: tuple[str, ...]
     origins: tuple[tuple[str, str], ...] = ()
     """Which function of the aggregate each of the module's functions comes from, for error messages."""
+
+    @cached_property
+    def gives(self) -> frozenset[str]:
+        """The names of the columns that it writes results to."""
+        return frozenset(a.name.removeprefix("r_") for a in self.arguments if a.name.startswith("r_"))
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sash.columns import without_views
 from sash.errors import InvalidArgument, InvalidType, unknown
 from sash.expressions import Expression, parse
 from sash.plan.logical import Plan
@@ -20,8 +21,9 @@ MOST_WAITING = 1 << 16
 def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
     """Whatever a user may add, as Arrow; rows given as dictionaries take the stream's schema."""
     if isinstance(given, pa.RecordBatch):
-        return [given]
+        return [without_views(given)]
     if isinstance(given, pa.Table):
+        given = without_views(given)
         return given.to_batches() or [pa.RecordBatch.from_pylist([], schema=given.schema)]
     if isinstance(given, dict):
         given = [given]

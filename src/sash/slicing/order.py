@@ -39,10 +39,10 @@ def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array
     rows = order[places]
     columns: dict[str, pa.Array] = {"run": pa.array(np.cumsum(np.append(True, ~same))[places])}
     for k, given in enumerate(ties):
-        tie = given.take(pa.array(rows))
+        tie = plain(given).take(pa.array(rows))
         if pa.types.is_floating(tie.type):  # NaN is larger than any number
             columns[f"{k} is NaN"] = pc.is_nan(tie)
-        columns[str(k)] = plain(tie)
+        columns[str(k)] = tie
     keys = [(name, "ascending", "at_start") for name in columns]
     order[places] = rows[pc.sort_indices(pa.table(columns), sort_keys=keys).to_numpy()]
     return order

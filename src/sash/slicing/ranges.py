@@ -23,6 +23,9 @@ Array = npt.NDArray[Any]
 FROM_SCRATCH = 4
 """Ranges in no order that have no more places together than this many times all places are aggregated one by one."""
 
+FEW_RANGES = 4
+"""So few are aggregated one by one, whatever they are."""
+
 
 @dataclass(frozen=True)
 class Ranges:
@@ -76,7 +79,7 @@ def of_prefixes(form: Form, states: list[Array], asked: Ranges) -> Output:
 def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
     """The results of ranges that are not empty, over ``count`` rows or partials."""
     lo, hi, longest = asked.lo, asked.hi, asked.longest
-    if asked.only_advance:
+    if asked.only_advance and len(lo) > FEW_RANGES:
         module = generate(blocks.ranges, form, masked=masked, partials=partials)
         kernel = compiled(module)
         output = make_output(form, module, len(lo))
@@ -89,7 +92,7 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
         few = parts and longest * len(parts) > 2 * max(len(lo), count)
         threads.each(work, [(0, len(lo))] if few else parts)
         return check(output, form)
-    if int((hi - lo).sum()) <= FROM_SCRATCH * count:
+    if len(lo) <= FEW_RANGES or int((hi - lo).sum()) <= FROM_SCRATCH * count:
         module = generate(reduce.ranges, form, masked=masked, partials=partials)
         output = make_output(form, module, len(lo))
         compiled(module)(*source, lo, hi, 0, len(lo), *output.arguments())

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.algorithms import tables
+from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
 from sash.slicing import order
@@ -151,7 +152,7 @@ class SliceState:
             found = self._scattered(ticks, codes, inputs, span)
             if found is not None:
                 return found
-        places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [table.column(n).combine_chunks() for n in self.plan.order_by])
+        places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [arrow_column(table.column(n)) for n in self.plan.order_by])
         if places is not None:
             ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
             inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.algorithms import tables
 from sash.plan.logical import RETRACTED, REVISION, Plan, Query
 from sash.slicing.given import Given, as_bounds
 from sash.slicing.keys import KeyIndex
@@ -29,6 +30,7 @@ State = SliceState | RowState
 
 MOST_TOGETHER = 1 << 12
 """Keys × queries up to which all windows of a step are found in one go."""
+FEW_WINDOWS = 64
 
 
 @dataclass
@@ -149,35 +151,26 @@ class WindowManager:
 
     def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report | None:
         """The windows of several periodic queries that end in a step; None if there are too many."""
-        slicer = state.slicer
-        place = np.searchsorted(slicer.places, which)
-        size, every, phase = slicer.size[place], slicer.every[place], slicer.offset[place]
         if not view.count or not len(which):
             return None
-        oldest = int(view.first.min())
-        # A window that ended before the oldest slice started holds nothing, nor does one that starts after the newest row.
-        first = np.maximum((step.closed_before - phase - size) // every + 1, (oldest - phase - size) // every + 1)
-        last = np.minimum((step.closed_now - phase - size) // every, (int(view.last.max()) - phase) // every)
-        counts = np.maximum(0, last - first + 1)
-        if int(counts.sum()) * view.keys > 4 * MOST_TOGETHER:
+        slicer, queries = state.slicer, state.plan.queries
+        place = np.searchsorted(slicer.places, which)
+        size, every, offset = slicer.size[place], slicer.every[place], slicer.offset[place]
+        since = np.array([starts_at.get(queries[k].name, FAR_BACK) for k in which.tolist()] if starts_at else [FAR_BACK] * len(which))
+        kernel, most = tables.plain(tables.ending_windows), FEW_WINDOWS
+        while True:
+            found = np.empty((6, most), np.int64)
+            count = kernel(
+                which, len(which), size, every, offset, since, step.closed_before, step.closed_now,
+                view.starts, view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
+            )  # fmt: skip
+            if count <= most:
+                break
+            most = count
+        if count < 0:
             return None
-        number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-        start = np.repeat(phase, counts) + number * np.repeat(every, counts)
-        end = start + np.repeat(size, counts)
-        queries = np.repeat(which, counts)
-        if starts_at:
-            since = np.array([starts_at.get(state.plan.queries[k].name, FAR_BACK) for k in queries.tolist()], np.int64)
-            started = start >= since
-            start, end, queries = start[started], end[started], queries[started]
-        parts = []
-        for key in range(view.keys):
-            low, high = int(view.key_offsets[key]), int(view.key_offsets[key + 1])
-            lo = low + np.searchsorted(view.starts[low:high], start)
-            hi = low + np.searchsorted(view.starts[low:high], end)
-            full = np.flatnonzero(hi > lo)
-            parts.append((queries[full], np.full(len(full), key), lo[full], hi[full], start[full], end[full]))
-        asked, keys, lo, hi, start, end = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Report(asked, Bounds(keys, lo, hi, start, end), np.zeros(len(keys), np.int64), np.zeros(len(keys), bool))
+        asked, keys, lo, hi, start, end = (column[:count] for column in found)
+        return Report(asked, Bounds(keys, lo, hi, start, end), np.zeros(count, np.int64), np.zeros(count, bool))
 
     def _candidates(self, state: State, step: Step, keys: int) -> list[int]:
         """The queries that may have something to give: few of many, most of the time."""
@@ -280,27 +273,35 @@ def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
     return output_schema(plan, extra=extra)
 
 
+def _named(names: pa.Array, queries: Array) -> pa.Array:
+    """Each window's query."""
+    if len(queries) > FEW_WINDOWS:
+        return names.take(pa.array(queries))
+    return pa.array([names[k].as_py() for k in queries.tolist()], pa.string())
+
+
 def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
     """Reports with their results."""
-    tables: list[pa.Table] = []
+    found: list[pa.Table] = []
     for state, view, reports in parts:
         partials = state.partials(view)
         names = state.plan.query_names
         for report in reports:
             bounds = report.bounds
             asked = look_at(bounds.lo, bounds.hi)
-            columns: list[Any] = [names.take(pa.array(report.queries))]
+            retracted = bool(report.retracted.any())
+            columns: list[Any] = [_named(names, report.queries)]
             columns += keys.take(bounds.keys)
             columns.append(window_column(plan, bounds))
             if plan.has_rows:
                 columns.append(rank_column(bounds))
             for p in partials:
                 values = p.results(asked)
-                if report.retracted.any():
+                if retracted:
                     values = pa.array(values.to_pylist(), values.type, mask=report.retracted)
                 columns.append(values)
             if REVISION in schema.names:
                 columns += [pa.array(report.revision), pa.array(report.retracted)]
             arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
-            tables.append(pa.Table.from_arrays(arrays, schema=schema))
-    return pa.concat_tables(tables) if tables else schema.empty_table()
+            found.append(pa.Table.from_arrays(arrays, schema=schema))
+    return found[0] if len(found) == 1 else pa.concat_tables(found) if found else schema.empty_table()

@@ -18,13 +18,14 @@ from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
 from sash.spark.types import spark_schema
-from sash.windows.base import Everything, Periodic
+from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
 """A worker holds at least this many rows, or slices, at a time, if a partition has them."""
 MORE_AT_ONCE = 4
 """So many times as many where they cannot become very many windows: a partition that is held need not be sorted on disk."""
-WINDOWS_PER_ROW = 24
+MOST_PER_ROW = 24
+"""Windows that a row may be in for that, given ``MORE_AT_ONCE`` times over."""
 
 
 def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
@@ -35,8 +36,14 @@ def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
 
 def _at_once(plan: Plan) -> int:
     """How many rows, or slices, a worker holds."""
-    windows = sum(-(-q.shape.size // q.shape.every) if isinstance(q.shape, Periodic) else 1 for q in plan.queries)
-    return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, WINDOWS_PER_ROW // windows))
+    windows = MOST_PER_ROW if plan.empty else sum(_windows_per_row(q.shape) for q in plan.queries)
+    return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, MOST_PER_ROW // windows))
+
+
+def _windows_per_row(shape: Any) -> int:
+    if isinstance(shape, Periodic):
+        return -(-shape.size // shape.every)
+    return MOST_PER_ROW if isinstance(shape, ContextFreeWindow | ContextAwareWindow) else 1
 
 
 # Spark's own aggregation, where a window is a slice.

@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 ORDER = "@sash:order"
 TIME_BITS = 43
-HASH_MASK = (1 << 20) - 1
+HASH_BITS = 20
 HALF = 1 << (TIME_BITS - 1)
 
 
@@ -33,7 +33,7 @@ def ordered(plan: Plan, table: pa.Table, position: str) -> pa.Table:
     used = np.zeros(len(groups), bool)
     used[keys.codes] = True
     where = np.flatnonzero(used)
-    groups[where] = _hashes(keys.take(where), len(where)) & HASH_MASK
+    groups[where] = _hashes(keys.take(where), len(where))
     time = arrow_column(table.column(position))
     ticks = time.to_numpy() if pa.types.is_int64(time.type) and time.null_count == 0 else plan.measure.column(time)
     number = np.clip((ticks >> shift(plan)) + HALF, 1, (1 << TIME_BITS) - 1)
@@ -44,9 +44,9 @@ def ordered(plan: Plan, table: pa.Table, position: str) -> pa.Table:
 
 def _hashes(columns: list[pa.Array], count: int) -> Array:
     """A number for each key, the same for the same key in all of a worker's tables."""
-    if not all(pa.types.is_integer(c.type) or pa.types.is_temporal(c.type) for c in columns):
+    if not all(pa.types.is_integer(c.type) or (pa.types.is_temporal(c.type) and c.type.bit_width <= 64) for c in columns):
         keys = zip(*[c.to_pylist() for c in columns], strict=True)
-        return np.fromiter((zlib.crc32(repr(key).encode()) for key in keys), np.int64, count)
+        return np.fromiter((zlib.crc32(repr(key).encode()) >> (32 - HASH_BITS) for key in keys), np.int64, count)
     mixed = np.zeros(count, np.uint64)
     for column in columns:
         width = np.dtype(f"u{column.type.bit_width // 8}")
@@ -54,7 +54,7 @@ def _hashes(columns: list[pa.Array], count: int) -> Array:
         known = column.is_valid().to_numpy(zero_copy_only=False)
         mixed = (mixed ^ np.where(known, values, 0).astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(32)
-    return mixed.view(np.int64)
+    return (mixed * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(64 - HASH_BITS)).view(np.int64)
 
 
 def shift(plan: Plan) -> int:

@@ -36,8 +36,8 @@ def progress(query: Any) -> list[dict[str, Any]]:
     ``rows``, ``late_rows`` (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch; ``slices``, ``kept_rows``
     and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store; ``open_windows`` can still
     change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is Spark's, as text; where Spark
-    has none, since time is an integer or a date, it is sash's own, in ticks. ``query`` is what ``writeStream...start()`` gives. Listeners
-    find the same among the observed metrics, under names that start with ``sash:``.
+    has none (integers, dates, timestamps without a zone), it is sash's own, in ticks. ``query`` is what ``writeStream...start()`` gives.
+    Listeners find the same among the observed metrics, under names that start with ``sash:``.
     """
     found = []
     for entry in query.recentProgress:
@@ -47,7 +47,8 @@ def progress(query: Any) -> list[dict[str, Any]]:
         for name, row in metrics.items():
             if name.startswith(f"{STATE}:"):
                 measured = _named(row)
-                reached = measured.pop("reached", None)
+                own = measured.pop("reached", None)
+                reached = own if reached is None else reached if own is None else min(reached, own)
                 for what, value in measured.items():
                     numbers[what] = numbers.get(what, 0) + (value or 0)
         numbers["open_windows"] += numbers.pop("own_windows")

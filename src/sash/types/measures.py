@@ -75,6 +75,8 @@ class Measure:
 
     def values(self, ticks: Array, known: Array | None = None) -> pa.Array:
         """Ticks as values of the column's type; null where ``known`` is False."""
+        if known is None and pa.types.is_timestamp(self.type):
+            return pa.Array.from_buffers(self.type, len(ticks), [None, pa.py_buffer(np.ascontiguousarray(ticks, np.int64))])
         mask = None if known is None else ~known
         if pa.types.is_timestamp(self.type) or pa.types.is_date64(self.type):
             return pa.array(ticks, pa.int64(), mask=mask).view(self.type)
