@@ -37,9 +37,16 @@ def test_rows_in_order(rows, with_ties, sort_first):
 
 
 TIE_TYPES = {
-    "string": pa.string(), "string_view": pa.string_view(), "binary_view": pa.binary_view(),
-    "dictionary": pa.dictionary(pa.int8(), pa.string()), "decimal": pa.decimal128(9, 2), "time": pa.time64("us"), "duration": pa.duration("ms"), "bool": pa.bool_(), "date": pa.date32(),
-}  # fmt: skip
+    "string": pa.string(),
+    "string_view": pa.string_view(),
+    "binary_view": pa.binary_view(),
+    "dictionary": pa.dictionary(pa.int8(), pa.string()),
+    "decimal": pa.decimal128(9, 2),
+    "time": pa.time64("us"),
+    "duration": pa.duration("ms"),
+    "bool": pa.bool_(),
+    "date": pa.date32(),
+}
 
 
 @pytest.mark.parametrize("kind", TIE_TYPES)
