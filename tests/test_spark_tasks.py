@@ -11,7 +11,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.plan.spark import time_blocks
-from sash.slicing.blocks import BLOCK
+from sash.slicing.blocks import BLOCK, block_of
 from sash.slicing.fragments import CELL, FIRST, Fragments
 from sash.spark.requests import Request
 from sash.spark.runs import Runs
@@ -32,8 +32,8 @@ def in_blocks(table, position, blocks, ahead):
     if blocks is None:
         return table
     ticks = np.asarray(table.column(position))
-    low = (ticks if ahead else ticks - blocks.halo + 1) // blocks.length
-    high = (ticks + blocks.halo - 1 if ahead else ticks) // blocks.length
+    low = block_of(ticks if ahead else ticks - blocks.halo + 1, blocks.length)
+    high = block_of(ticks + blocks.halo - 1 if ahead else ticks, blocks.length)
     places = np.repeat(np.arange(len(ticks)), high - low + 1)
     numbers = np.concatenate([np.arange(a, b + 1) for a, b in zip(low, high, strict=True)] or [np.empty(0, np.int64)])
     return table.take(pa.array(places)).append_column(BLOCK, pa.array(numbers.astype(np.int64)))

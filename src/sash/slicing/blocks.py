@@ -26,6 +26,16 @@ Array = npt.NDArray[Any]
 BLOCK = "@sash:block"
 
 
+def block_of(ticks: Array, length: int) -> Array:
+    """The number of the block that each tick lies in.
+
+    Blocks begin half-way between multiples of their length: rows tend to begin at round times, and where a block begins, a halo is sent
+    to two. :func:`sash.spark.sql.block_of` says the same to Spark.
+    """
+    found: Array = (ticks + length // 2) // length
+    return found
+
+
 def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
     """The windows that start in each block of time, from a table of blocks' rows; all rows have a time."""
     keys, blocks = keys_and_blocks(table, plan.by)
@@ -38,10 +48,10 @@ def over_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
     numbered = replace(plan, by=(*plan.by, BLOCK), schema=schema)
     result = over_table(numbered, table)
     time = arrow_column(table.column(plan.time))
-    own = plan.measure.column(time) // length == numbers(table.column(BLOCK))
+    own = block_of(plan.measure.column(time), length) == numbers(table.column(BLOCK))
     if time.null_count:
         own |= time.is_null().to_numpy(zero_copy_only=False)
-    return result.filter(pa.array(own))
+    return result if own.all() else result.filter(pa.array(own))
 
 
 def keys_and_blocks(table: pa.Table, by: tuple[str, ...]) -> tuple[Keys, Array]:
@@ -57,7 +67,9 @@ def keys_and_blocks(table: pa.Table, by: tuple[str, ...]) -> tuple[Keys, Array]:
 
 def own_windows(bounds: Bounds, blocks: Array, length: int) -> Bounds:
     """The windows that start in their key's block."""
-    return pick(bounds, np.flatnonzero(bounds.start // length == blocks[bounds.keys]))
+    one = len(blocks) and (blocks == blocks[0]).all()
+    own = block_of(bounds.start, length) == (blocks[0] if one else blocks[bounds.keys])
+    return bounds if own.all() else pick(bounds, np.flatnonzero(own))
 
 
 def numbers(column: pa.ChunkedArray, nothing: Any = 0) -> Array:

@@ -72,8 +72,10 @@ class Layout:
 
     @cached_property
     def states(self) -> tuple[tuple[str, ...], ...]:
-        """For each aggregate the columns of its partial."""
-        return tuple(tuple(f"@sash:state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
+        """For each aggregate the columns of its partial; that of a count is how many rows it took in."""
+        own = (tuple(f"@sash:state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
+        calls = (c.call.aggregate.name for c in self.plan.columns)
+        return tuple((held,) if name == "count" else names for name, held, names in zip(calls, self.held, own, strict=True))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -83,7 +85,7 @@ class Layout:
         times = [CELL, *((FIRST, LAST) if self.timed else ()), *((COUNT,) if self.counted else ())]
         columns += [pa.field(name, pa.int64()) for name in (*times, *dict.fromkeys(self.held))]
         for names, machines in zip(self.states, self.machines, strict=True):
-            columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True)]
+            columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True) if n not in self.held]
         return pa.schema(columns)
 
     def slices(self, table: pa.Table, codes: Array) -> Slices:
@@ -95,7 +97,7 @@ class Layout:
             nothing = (*(form.identity or ()), *([0] * len(names)))
             fields = [numbers(table.column(name), _signed(nothing[j], machines[j])) for j, name in enumerate(names)]
             states.append([f.view(dtype(m)) for f, m in zip(fields, machines, strict=True)])
-        held = {name: numbers(table.column(name)) for name in set(self.held)}
+        held = {name: numbers(table.column(name)).copy() for name in set(self.held)}  # a count's partial is the same column
         rows = numbers(table.column(COUNT)) if self.counted else np.ones(len(cell), np.int64)
         return Slices(codes, cell, first, last, rows, [held[name] for name in self.held], states)
 

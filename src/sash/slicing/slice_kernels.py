@@ -31,7 +31,7 @@ class StoredPartials(FieldPartials):
         self.held = None
         self.row_count = 0
         self.states = states
-        self.counts = np.concatenate([[0], np.cumsum(held)])
+        self.counts = None if held.all() else np.concatenate([[0], np.cumsum(held)])  # None: no slice is without rows
         self._prefixes = None
         self._tree = tree
 

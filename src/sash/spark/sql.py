@@ -98,8 +98,8 @@ def edge(value: str, plan: Plan) -> str:
 
 
 def block_of(value: str, length: int) -> str:
-    """The number of the block of time that a tick lies in."""
-    return f"({floor(value, length)} div {length}L)"
+    """The number of the block of time that a tick lies in, as :func:`sash.slicing.blocks.block_of` has it."""
+    return f"({floor(f'({value} + {length // 2}L)', length)} div {length}L)"
 
 
 def key(plan: Plan) -> list[str]:

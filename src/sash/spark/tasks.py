@@ -22,7 +22,7 @@ from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
 from sash.slicing.batch import aggregate_table
-from sash.slicing.blocks import BLOCK, aggregate_blocks, numbers
+from sash.slicing.blocks import BLOCK, aggregate_blocks, block_of, numbers
 from sash.slicing.fragments import CELL, FIRST, Fragments
 from sash.slicing.operator import Operator
 from sash.slicing.results import output_schema
@@ -132,7 +132,7 @@ class LargeKey:
     def _own(self, results: pa.Table) -> pa.Table:
         if self.block is not None and results.num_rows:
             start = self.plan.measure.column(pc.struct_field(arrow_column(results.column(WINDOW)), "start"))
-            results = results.filter(pa.array(start // self.block == numbers(results.column(BLOCK))))
+            results = results.filter(pa.array(block_of(start, self.block) == numbers(results.column(BLOCK))))
         schema = output_schema(self.plan)
         return results.select(schema.names).cast(schema)
 
