@@ -212,7 +212,7 @@ def _figure_11(report: Report, quick: bool) -> None:
         lines.append([str(count), *[number(c[-1]) for c in curves.values()]])
     plot.series = [Series(n, [float(c) for c in counts], v) for n, v in curves.items()]
     report.plots.append(plot)
-    report.tables.append(("Figure 11: latency in µs, the call of the kernel (about 5 µs) included", ["slices", *curves], lines))
+    report.tables.append(("Figure 11: latency in µs, the call of the kernel included", ["slices", *curves], lines))
 
 
 def _micros(call: Any, repeats: int = 200) -> float:
