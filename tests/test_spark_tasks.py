@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 import sash
 from sash import functions as S
 from sash import windows as W
+from sash.plan.logical import make_plan
 from sash.plan.spark import time_blocks
 from sash.slicing.blocks import BLOCK, block_of
 from sash.slicing.fragments import CELL, FIRST, Fragments
+from sash.spark import batch
 from sash.spark.requests import Request
 from sash.spark.runs import Runs
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows
@@ -124,3 +126,20 @@ def test_runs_come_back_in_order(values, run, limit):
             return
         back = pa.concat_tables(list(runs.merged(limit))).to_pylist()
     assert [(r["o"], r["n"]) for r in back] == sorted((v, n) for n, v in enumerate(values))
+
+
+def test_a_worker_holds_more_rows_where_they_become_few_windows():
+    schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
+
+    def at_once(windows, **more):
+        return (
+            batch.rows_at_once(make_plan(schema, windows, [S.sum("v")], None, "t", None, **{"empty": False, **more})) // batch.ROWS_AT_ONCE
+        )
+
+    assert at_once(W.tumbling("1 minute")) == 4
+    assert at_once(W.session("1 minute")) == 4
+    assert at_once(W.sliding("12 seconds", every="1 second")) == 2
+    assert at_once(W.sliding("1 hour", every="1 second")) == 1
+    assert at_once({"a": W.sliding("20 seconds", every="1 second"), "b": W.tumbling("1 second")}) == 1
+    assert at_once(W.sliding("1 year", every="1 day", tz="Europe/Berlin")) == 1
+    assert at_once(W.tumbling("1 minute"), empty=True) == 1

@@ -34,7 +34,7 @@ def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
     return WAYS[prepared.choice.way](prepared)
 
 
-def _at_once(plan: Plan) -> int:
+def rows_at_once(plan: Plan) -> int:
     """How many rows, or slices, a worker holds."""
     windows = MOST_PER_ROW if plan.empty else sum(_windows_per_row(q.shape) for q in plan.queries)
     return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, MOST_PER_ROW // windows))
@@ -132,7 +132,7 @@ def _assembled(prepared: Prepared, slices: Any, position: str) -> Any:
     if blocks is not None:
         slices = _in_blocks(slices, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(slices, prepared.plan, blocks)
-    task = Assemble(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(prepared.plan))
+    task = Assemble(prepared.request, prepared.schema, None if blocks is None else blocks.length, rows_at_once(prepared.plan))
     return _mapped(gathered, task, spark_schema(output_schema(prepared.plan)))
 
 
@@ -174,7 +174,7 @@ def rows(prepared: Prepared) -> Any:
     if blocks is not None:
         narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(narrow, plan, blocks)
-    task = AggregateRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(plan))
+    task = AggregateRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, rows_at_once(plan))
     return _mapped(gathered, task, spark_schema(output_schema(plan)))
 
 
@@ -188,7 +188,7 @@ def over_frame(frame: Any, request: Request) -> Any:
         narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
     gathered = _gathered(narrow, plan, blocks)
     result = over_schema(frame, plan)
-    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, _at_once(plan), tuple(result.names))
+    task = OverRows(prepared.request, prepared.schema, None if blocks is None else blocks.length, rows_at_once(plan), tuple(result.names))
     return _mapped(gathered, task, result)
 
 
