@@ -16,6 +16,7 @@ from sash import functions as S
 from sash import windows as W
 from sash.errors import InvalidSnapshot
 from sash.slicing import slice_state
+from sash.slicing.descriptions import of_call
 from sash.slicing.encoding import of_arrays, to_arrays
 from sash.slicing.storage import InDictionary, Shelf, StoredChunks
 from tests import golden_state
@@ -370,3 +371,31 @@ def test_keys_that_are_gone_are_forgotten():
             assert result.num_rows == 400
     assert stream.done[-1].keys < 2000
     assert stream.state_bytes < 40_000
+
+
+def _capped(limit):
+    def cap(v):
+        return min(v, limit)
+
+    @sash.udaf(state=("int64",))
+    class capped_sum:
+        identity = (0,)
+        commutative = True
+        returns = "int64"
+
+        def lift(v):
+            return (cap(v),)
+
+        def combine(a, b):
+            return (a[0] + b[0],)
+
+        def lower(s):
+            return s[0]
+
+    return capped_sum
+
+
+def test_a_changed_constant_of_a_helper_makes_another_aggregate():
+    same, again, other = (of_call(_capped(limit)("v")) for limit in (3, 3, 4))
+    assert same == again
+    assert same["text"] != other["text"]

@@ -326,48 +326,40 @@ def ending_windows(
     ``found`` has room for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are, or -1 if
     more than ``limit`` had to be looked at.
     """
-    slices = key_offsets[keys]
     oldest, newest = first[0], last[0]
-    for j in range(slices):
+    for j in range(key_offsets[keys]):
         oldest, newest = min(oldest, first[j]), max(newest, last[j])
-    total = 0
-    for q in range(queries):
-        size, every, offset = sizes[q], steps[q], offsets[q]
-        begin = (max(after, oldest) - offset - size) // every + 1
-        end = min((until - offset - size) // every, (newest - offset) // every)
-        total += max(0, end - begin + 1)
-    if total * keys > limit:
-        return -1
-    count = 0
+    count, looked = 0, 0
     for k in range(keys):
         low, high = key_offsets[k], key_offsets[k + 1]
         for q in range(queries):
             size, every, offset = sizes[q], steps[q], offsets[q]
-            begin = (max(after, oldest) - offset - size) // every + 1
+            number = (max(after, oldest) - offset - size) // every + 1
             end = min((until - offset - size) // every, (newest - offset) // every)
-            for number in range(begin, end + 1):
-                start = offset + number * every
-                if start >= since[q]:
-                    a, b = low, high
-                    while a < b:
-                        middle = (a + b) // 2
-                        if starts[middle] < start:
-                            a = middle + 1
-                        else:
-                            b = middle
-                    lo, b = a, high
-                    while a < b:
-                        middle = (a + b) // 2
-                        if starts[middle] < start + size:
-                            a = middle + 1
-                        else:
-                            b = middle
-                    if a > lo:
-                        if count < most:
-                            found[count], found[most + count], found[2 * most + count] = which[q], k, lo
-                            found[3 * most + count], found[4 * most + count], found[5 * most + count] = a, start, start + size
-                        count += 1
+            looked += max(0, end - number + 1)
+            if looked > limit:
+                return -1
+            for n in range(number, end + 1):
+                start = offset + n * every
+                lo = place_of(starts, low, high, start)
+                hi = place_of(starts, lo, high, start + size)
+                if start >= since[q] and hi > lo:
+                    if count < most:
+                        found[count], found[most + count], found[2 * most + count] = which[q], k, lo
+                        found[3 * most + count], found[4 * most + count], found[5 * most + count] = hi, start, start + size
+                    count += 1
     return count
+
+
+def place_of(starts: Index, low: int, high: int, tick: int) -> int:
+    """The first slice from ``low`` on, and before ``high``, that does not start before a tick."""
+    while low < high:
+        middle = (low + high) // 2
+        if starts[middle] < tick:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 def look_at_ranges(lo: Index, hi: Index, count: int, found: Index) -> int:

@@ -11,8 +11,8 @@ from typing import Any
 from sash.aggregates import registry
 from sash.errors import InvalidSnapshot
 from sash.functions.call import Call, resolve
-from sash.functions.sources import meaning
 from sash.functions.udaf import UserAggregate
+from sash.kernels import sources
 from sash.plan.clock import ProcessingTime
 from sash.types import Duration
 from sash.windows.band import Band
@@ -135,9 +135,10 @@ def of_call(call: Call) -> dict[str, Any]:
     aggregate = call.aggregate
     if isinstance(aggregate, UserAggregate):
         functions = [aggregate.lift, aggregate.combine, aggregate.lower, *([aggregate.invert] if aggregate.invert else [])]
-        digest = hashlib.sha256(
-            f"{meaning(functions)} {aggregate.state} {aggregate.identity} {aggregate.commutative}".encode()
-        ).hexdigest()[:16]
+        # As kernels have it: helpers are brought along, constants folded in.
+        read = [sources.read(f, f.__name__) for f in functions]
+        text = "\n".join(part.text for source in read for part in (*source.all_helpers(), source))
+        digest = hashlib.sha256(f"{text} {aggregate.state} {aggregate.identity} {aggregate.commutative}".encode()).hexdigest()[:16]
         return {"own": aggregate.title, "text": digest, **rest}
     return {"aggregate": aggregate.name, "settings": {f.name: getattr(aggregate, f.name) for f in fields(aggregate)}, **rest}
 

@@ -9,13 +9,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import pyarrow as pa
 
 from sash.functions.call import Call
-from sash.functions.sources import with_helpers
 from sash.functions.udaf import UserAggregate
 from sash.plan.logical import WINDOW, Plan, make_plan
 from sash.windows.base import Window
@@ -59,11 +58,19 @@ def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
     import linecache
 
     found: dict[str, str] = {}
-    for function in with_helpers(functions):
+    seen: set[int] = set()
+    waiting = [f for f in functions if isinstance(f, FunctionType)]
+    while waiting:
+        function = waiting.pop()
+        if id(function) in seen:
+            continue
+        seen.add(id(function))
         name = function.__code__.co_filename
         lines = linecache.getlines(name, function.__globals__)
         if lines:
             found[name] = "".join(lines)
+        used = [function.__globals__.get(n) for n in function.__code__.co_names]
+        waiting += [f for f in used if isinstance(f, FunctionType) and not f.__module__.startswith("sash.")]
     return found
 
 
