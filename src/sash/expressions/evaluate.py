@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation
 from functools import reduce
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from sash.errors import InvalidExpression, UnknownName, unknown
+from sash.expressions import decimals
 from sash.expressions import functions as f
 from sash.expressions.functions import ALIASES, FUNCTIONS, Datum, together
 
@@ -87,26 +89,88 @@ class _Evaluation:
         except (pa.ArrowInvalid, InvalidExpression) as error:
             if isinstance(node, exp.TryCast) and not isinstance(value, pa.Scalar):
                 return pa.array([_one_cast(v, target) for v in value], target)
-            raise InvalidExpression(f"cast to {target} failed: {str(error).splitlines()[0]}") from error
+            raise f.Undefined(f"cast to {target} failed: {str(error).splitlines()[0]}") from error
+
+    def guarded(self, node: exp.Expression, where: Callable[[], pa.Array]) -> Datum:
+        """A value that Spark asks for in some rows only: in the others it may have none, and is not looked at."""
+        try:
+            return self.of(node)
+        except (f.Undefined, pa.ArrowInvalid):
+            some = where()
+            if len(some) and some.true_count == len(some):
+                raise
+        try:
+            found = _Evaluation(self.table.filter(some)).of(node)
+        except (f.Undefined, pa.ArrowInvalid):
+            if some.true_count:
+                raise
+            return pa.scalar(None, pa.null())  # no row asks for it, and it is the same for all
+        if isinstance(found, pa.Scalar):
+            return found
+        flags = some.to_numpy(zero_copy_only=False)
+        return found.take(pa.array(np.cumsum(flags) - 1, mask=~flags))
+
+    def divisor(self, value: Datum) -> Datum:
+        """A value that must not be zero; where there are no rows, only its type matters."""
+        if pa.types.is_null(value.type):
+            return value
+        zero = pa.scalar(Decimal(0) if pa.types.is_decimal(value.type) else 0, value.type)
+        if isinstance(value, pa.Scalar) and not self.table.num_rows:
+            return pa.scalar(None, value.type) if value.equals(zero) else value
+        if pc.any(pc.equal(value if not isinstance(value, pa.Scalar) else pa.repeat(value, 1), zero)).as_py():
+            raise f.Undefined("division by zero; guard it, e.g. `case when d <> 0 then n / d end`")
+        return value
+
+    def flags(self, condition: Datum, *, unknown: bool = False) -> pa.Array:
+        """A condition as a flag for each row."""
+        known = pc.fill_null(_truth(condition), unknown)
+        return pa.repeat(known, self.table.num_rows) if isinstance(known, pa.Scalar) else known
 
     def case(self, node: exp.Expression) -> Datum:
         subject = self.of(node.this) if node.this is not None else None
-        branches = node.args["ifs"]
-        conditions = [self.of(b.this) if subject is None else f.equal(subject, self.of(b.this)) for b in branches]
+        rest = pa.repeat(pa.scalar(True), self.table.num_rows)  # the rows that no condition held for yet
+        conditions, values = [], []
+        for branch in node.args["ifs"]:
+            test = branch.this if subject is None else exp.EQ(this=node.this.copy(), expression=branch.this.copy())
+            condition = self.flags(self.guarded(test, lambda rest=rest: rest))  # type: ignore[misc]
+            held = pc.and_(rest, condition)
+            values.append(self.guarded(branch.args["true"], lambda held=held: held))  # type: ignore[misc]
+            conditions.append(condition)
+            rest = pc.and_not(rest, condition)
         default = node.args.get("default")
-        values = [self.of(b.args["true"]) for b in branches]
-        values.append(self.of(default) if default is not None else pa.scalar(None, pa.null()))
-        values = together(values)
-        result = values[-1]
-        for condition, value in zip(reversed(conditions), reversed(values[:-1]), strict=True):
-            result = pc.if_else(pc.fill_null(condition, False), value, result)
+        values.append(self.guarded(default, lambda: rest) if default is not None else pa.scalar(None, pa.null()))
+        *values, result = together(values)
+        for condition, value in zip(reversed(conditions), reversed(values), strict=True):
+            result = pc.if_else(condition, value, result)
         return result
 
     def condition(self, node: exp.Expression) -> Datum:
-        branches = [self.of(node.args["true"])]
-        branches.append(self.of(node.args["false"]) if node.args.get("false") is not None else pa.scalar(None, pa.null()))
-        yes, no = together(branches)
-        return pc.if_else(pc.fill_null(self.of(node.this), False), yes, no)
+        held = self.flags(self.of(node.this))
+        other = node.args.get("false")
+        yes = self.guarded(node.args["true"], lambda: held)
+        no = self.guarded(other, lambda: pc.invert(held)) if other is not None else pa.scalar(None, pa.null())
+        yes, no = together([yes, no])
+        return pc.if_else(held, yes, no)
+
+    def both(self, node: exp.Expression) -> Datum:
+        left = _truth(self.of(node.this))
+        return pc.and_kleene(left, _truth(self.guarded(node.expression, lambda: self.flags(left, unknown=True))))
+
+    def either(self, node: exp.Expression) -> Datum:
+        left = _truth(self.of(node.this))
+        return pc.or_kleene(left, _truth(self.guarded(node.expression, lambda: pc.invert(self.flags(left)))))
+
+    def first_known(self, arguments: list[exp.Expression]) -> Datum:
+        """``coalesce``: what comes after a value is not asked for."""
+        values: list[Datum] = []
+
+        def missing() -> pa.Array:
+            unknown = [self.flags(pc.is_null(v)) for v in values]
+            return reduce(pc.and_, unknown)
+
+        for argument in arguments:
+            values.append(self.guarded(argument, missing) if values else self.of(argument))
+        return f.coalesce(*values)
 
     def contained(self, node: exp.Expression) -> Datum:
         subject = self.of(node.this)
@@ -138,6 +202,8 @@ class _Evaluation:
         if not fewest <= len(arguments) <= most:
             wanted = str(fewest) if fewest == most else f"{fewest} to {most}"
             raise InvalidExpression(f"{name} takes {wanted} argument{'s' * (most > 1)}, {len(arguments)} were given")
+        if name == "coalesce":
+            return self.first_known(arguments)
         return function(*[self.of(a) for a in arguments])
 
 
@@ -157,67 +223,55 @@ def _call(node: exp.Expression) -> tuple[str, list[exp.Expression]]:
     return name, arguments
 
 
-def _arithmetic(compute: Callable[[Datum, Datum], Datum]) -> Callable[[_Evaluation, Any], Datum]:
-    def rule(evaluation: _Evaluation, node: exp.Expression) -> Datum:
+Operation = Callable[[Datum, Datum], Datum]
+
+
+def _arithmetic(compute: Operation, of_decimals: Operation, *, divides: bool = False) -> Callable[[_Evaluation, Any], Datum]:
+    def rule(evaluation: _Evaluation, node: Any) -> Datum:
         a, b = evaluation.of(node.this), evaluation.of(node.expression)
         if pa.types.is_string(a.type):
             a = a.cast(pa.float64())
         if pa.types.is_string(b.type):
             b = b.cast(pa.float64())
-        if f.is_float(a) != f.is_float(b) and (pa.types.is_decimal(a.type) or pa.types.is_decimal(b.type)):
-            a, b = a.cast(pa.float64()), b.cast(pa.float64())
+        if divides:
+            b = evaluation.divisor(b)
+        if pa.types.is_decimal(a.type) or pa.types.is_decimal(b.type):
+            if f.is_float(a) or f.is_float(b):
+                a, b = a.cast(pa.float64()), b.cast(pa.float64())
+            elif all(pa.types.is_decimal(v.type) or pa.types.is_integer(v.type) for v in (a, b)):
+                return of_decimals(_narrow(node.this, a), _narrow(node.expression, b))
         return compute(a, b)
 
     return rule
 
 
+def _narrow(node: Any, value: Datum) -> Datum:
+    """An integer that stands in the expression takes no more digits than it has."""
+    node = node.unnest()
+    inner = node.this.unnest() if isinstance(node, exp.Neg) else node
+    if isinstance(inner, exp.Literal) and pa.types.is_integer(value.type):
+        number = decimals.literal(inner.this)
+        return pc.negate(number) if inner is not node else number
+    return value
+
+
 def _divide(a: Datum, b: Datum) -> Datum:
-    _no_zero(b)
-    if pa.types.is_decimal(a.type) or pa.types.is_decimal(b.type):
-        return _decimal_division(a, b)
     return pc.divide(a.cast(pa.float64()), b.cast(pa.float64()))
 
 
 def _whole_division(a: Datum, b: Datum) -> Datum:
-    _no_zero(b)
     return pc.divide_checked(a.cast(pa.int64()), b.cast(pa.int64()))
 
 
-def _no_zero(b: Datum) -> None:
-    if pc.any(pc.equal(b if not isinstance(b, pa.Scalar) else pa.repeat(b, 1), pa.scalar(0, pa.int8()).cast(b.type))).as_py():
-        raise InvalidExpression("division by zero; guard it, e.g. `case when d <> 0 then n / d end`")
-
-
-def _decimal_division(a: Datum, b: Datum) -> Datum:
-    """Spark's result type and rounding; Arrow's own has other digits."""
-    a, b = (v if pa.types.is_decimal(v.type) else v.cast(pa.decimal128(f.DIGITS[v.type.bit_width], 0)) for v in (a, b))
-    scale = max(6, a.type.scale + b.type.precision + 1)
-    precision = a.type.precision - a.type.scale + b.type.scale + scale
-    if precision > 38:
-        integral = precision - scale
-        scale = max(38 - integral, min(scale, 6))
-        precision = 38
-    context = Context(prec=60, rounding=ROUND_HALF_UP)
-    unit = Decimal(1).scaleb(-scale)
-    count = (
-        max(1 if isinstance(v, pa.Scalar) else len(v) for v in (a, b))
-        if not all(len(v) == 0 for v in (a, b) if not isinstance(v, pa.Scalar))
-        else 0
-    )
-    left, right = ([v.as_py()] * count if isinstance(v, pa.Scalar) else v.to_pylist() for v in (a, b))
-    quotients = [
-        None if x is None or y is None else context.divide(x, y).quantize(unit, context=context) for x, y in zip(left, right, strict=True)
-    ]
-    return pa.array(quotients, pa.decimal128(precision, scale))
+def _whole_division_of_decimals(a: Datum, b: Datum) -> Datum:
+    """``div`` of decimals is a 64-bit integer."""
+    return f.to_integer(decimals.whole_quotient(a, b), pa.int64())
 
 
 def _remainder(a: Datum, b: Datum) -> Datum:
     """With the sign of the dividend."""
-    _no_zero(b)
     a, b = together([a, b])
     quotient = pc.trunc(pc.divide(a, b)) if f.is_float(a) else pc.divide(a, b)
-    if pa.types.is_decimal(a.type):
-        raise InvalidExpression("% takes integers and floats; cast the decimal")
     return pc.subtract(a, pc.multiply(quotient, b))
 
 
@@ -270,13 +324,6 @@ def _two(compute: Callable[[Datum, Datum], Datum]) -> Callable[[_Evaluation, Any
     return lambda e, node: compute(e.of(node.this), e.of(node.expression))
 
 
-def _boolean(compute: Callable[[Datum, Datum], Datum]) -> Callable[[_Evaluation, Any], Datum]:
-    def rule(evaluation: _Evaluation, node: Any) -> Datum:
-        return compute(_truth(evaluation.of(node.this)), _truth(evaluation.of(node.expression)))
-
-    return rule
-
-
 def _truth(value: Datum) -> Datum:
     if pa.types.is_null(value.type):
         return value.cast(pa.bool_())
@@ -294,14 +341,14 @@ RULES: list[tuple[type[exp.Expression], Callable[[_Evaluation, Any], Datum]]] = 
     (exp.Paren, lambda e, n: e.of(n.this)),
     (exp.Neg, lambda e, n: pc.negate_checked(e.of(n.this))),
     (exp.Not, lambda e, n: pc.invert(_truth(e.of(n.this)))),
-    (exp.And, _boolean(pc.and_kleene)),
-    (exp.Or, _boolean(pc.or_kleene)),
-    (exp.Add, _arithmetic(pc.add_checked)),
-    (exp.Sub, _arithmetic(pc.subtract_checked)),
-    (exp.Mul, _arithmetic(pc.multiply_checked)),
-    (exp.IntDiv, _arithmetic(_whole_division)),
-    (exp.Div, _arithmetic(_divide)),
-    (exp.Mod, _arithmetic(_remainder)),
+    (exp.And, _Evaluation.both),
+    (exp.Or, _Evaluation.either),
+    (exp.Add, _arithmetic(pc.add_checked, decimals.add)),
+    (exp.Sub, _arithmetic(pc.subtract_checked, decimals.subtract)),
+    (exp.Mul, _arithmetic(pc.multiply_checked, decimals.multiply)),
+    (exp.IntDiv, _arithmetic(_whole_division, _whole_division_of_decimals, divides=True)),
+    (exp.Div, _arithmetic(_divide, decimals.divide, divides=True)),
+    (exp.Mod, _arithmetic(_remainder, decimals.remainder, divides=True)),
     (exp.NullSafeEQ, lambda e, n: _null_safe(e.of(n.this), e.of(n.expression))),
     (exp.EQ, _two(f.equal)),
     (exp.NEQ, _two(f.not_equal)),

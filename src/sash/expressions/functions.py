@@ -15,6 +15,10 @@ Datum = Any
 """An Arrow array or scalar."""
 
 
+class Undefined(InvalidExpression):
+    """An expression has no value for some row."""
+
+
 def is_float(value: Datum) -> bool:
     return bool(pa.types.is_floating(value.type))
 
@@ -123,7 +127,7 @@ def to_integer(value: Datum, target: pa.DataType) -> Datum:
     try:
         return pc.cast(pc.trunc(value) if is_float(value) else value, target)
     except pa.ArrowInvalid as error:
-        raise InvalidExpression(f"a value does not fit into {target}: {error}") from error
+        raise Undefined(f"a value does not fit into {target}: {error}") from error
 
 
 def floor(value: Datum) -> Datum:
@@ -137,6 +141,10 @@ def ceil(value: Datum) -> Datum:
 def rounded(value: Datum, digits: Datum | None = None) -> Datum:
     """Half away from zero, as Spark's ``round``."""
     places = 0 if digits is None else int(digits.as_py())
+    if pa.types.is_decimal(value.type):
+        from sash.expressions import decimals
+
+        return decimals.rounded(value, places)
     return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
 
 
