@@ -339,3 +339,22 @@ def test_a_condition_guards_its_input():
     table = pa.table({"t": [1, 2, 3], "a": [6, 1, 8], "b": [2, 0, 4]})
     result = sash.aggregate(table, windows=W.tumbling(10), aggs=[S.sum("a / b").where("b <> 0").alias("s")], time="t")
     assert result.column("s").to_pylist() == [5.0]
+
+
+@pytest.mark.parametrize("by", ["k", ["k", "j"]])
+@pytest.mark.parametrize(("column", "expected"), [
+    (pa.nulls(4), [(None, 4)]),
+    (pa.array(np.array([1, np.nan, -0.0, 0.0], np.float16)), [(0.0, 2), (1.0, 1), ("nan", 1)]),
+])  # fmt: skip
+def test_keys_of_unusual_types(by, column, expected):
+    table = pa.table({"t": [1, 2, 3, 4], "k": column, "j": [1, 1, 1, 1]})
+    asked = {"windows": W.tumbling(10), "aggs": [S.count().alias("n")], "by": by, "time": "t"}
+    op = sash.Operator(**asked)
+    op.add(table.slice(0, 2))
+    op = sash.Operator.restore(op.snapshot())
+    op.add(table.slice(2))
+    for result in (sash.aggregate(table, **asked), op.close()):
+        assert result.schema.field("k").type == column.type
+        rows = result.select(["k", "n"]).to_pylist()
+        found = {("nan" if r["k"] is not None and r["k"] != r["k"] else r["k"], r["n"]) for r in rows}
+        assert (found, len(rows)) == (set(expected), len(expected))

@@ -70,7 +70,18 @@ class IntoThePast(W.ContextAwareWindow):
         edges.start(time - 1)
 
 
-UNLAWFUL = [(Backwards(), "must lie after"), (NotAtEdges(), "but next_edge"), (Forgetful(), "together"), (IntoThePast(), "before the row")]
+class Impure(W.ContextAwareWindow):
+    def notify(self, context, time, *, edges):
+        return (time,)
+
+
+UNLAWFUL = [
+    (Backwards(), "must lie after"),
+    (NotAtEdges(), "but next_edge"),
+    (Forgetful(), "together"),
+    (IntoThePast(), "before the row"),
+    (Impure(), "JSON"),
+]
 
 
 @pytest.mark.parametrize(("window", "message"), UNLAWFUL)

@@ -129,6 +129,65 @@ class Threshold(W.ContextAwareWindow):
         return above
 
 
+def threshold(x: int):
+    def windows(rows):
+        edges, above = [], False
+        for r in rows:
+            now = r.v is not None and r.v > x
+            if now != above:
+                edges.append((now, r.t))
+            above = now
+        starts, ends = sorted({t for now, t in edges if now}), sorted({t for now, t in edges if not now})
+        found = []
+        for s in starts:
+            e = next((t for t in ends if t > s), None)
+            found.append((s, e, None, [r for r in rows if s <= r.t and (e is None or r.t < e)]))
+        return [w for w in found if w[3]]
+
+    return windows
+
+
+class Alarm(W.ContextAwareWindow):
+    """From a value above ``x`` until ``n`` ticks after the last such value; every other alarm does not count."""
+
+    def __init__(self, column: str, x: float, n: int) -> None:
+        self.reads = (column,)
+        self.x, self.n = x, n
+
+    def begin(self):
+        return {"alarms": 0, "until": None}
+
+    def notify(self, context, time, value, *, edges):
+        if value is None or value <= self.x:
+            return context
+        if context["until"] is not None and time < context["until"]:
+            edges.remove(context["until"])
+        else:
+            context["alarms"] += 1
+            if context["alarms"] % 2:
+                edges.start(time)
+        context["until"] = time + self.n
+        if context["alarms"] % 2:
+            edges.end(context["until"])
+        return context
+
+
+def alarms(x: int, n: int):
+    def windows(rows):
+        groups: list[list[int]] = []
+        for r in rows:
+            if r.v is None or r.v <= x:
+                continue
+            if groups and r.t < groups[-1][-1] + n:
+                groups[-1].append(r.t)
+            else:
+                groups.append([r.t])
+        spans = [(g[0], g[-1] + n) for g in groups[::2]]
+        return [(s, e, None, [r for r in rows if s <= r.t < e]) for s, e in spans]
+
+    return windows
+
+
 class Squares(W.ContextFreeWindow):
     """From one square number to the one after the next: windows overlap, and no two have one length."""
 
@@ -192,6 +251,8 @@ def cases():
         st.builds(lambda a, s: (W.band(a, a + s), band(a, a + s)), st.integers(-20, 20), small),
         st.just((W.unbounded(), unbounded)),
         st.builds(lambda d: (Delta("v", d), delta(d)), st.integers(1, 30)),
+        st.builds(lambda x: (Threshold("v", x), threshold(x)), st.integers(-30, 30)),
+        st.builds(lambda x, n: (Alarm("v", x, n), alarms(x, n)), st.integers(-30, 30), small),
         st.just((Squares(), squares)),
         st.just((Nested(), nested)),
     )

@@ -9,7 +9,7 @@ from typing import Any
 from sash.aggregates.count import Count
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
-from sash.kernels.vocabulary import Index, Rows, States, combine, identity, lift, load, store
+from sash.kernels.vocabulary import Index, Rows, States, combine, identity, invert, lift, load, same, store
 
 DIGIT = 11
 """Bits that one pass of the radix sort looks at."""
@@ -188,6 +188,20 @@ def add_at(S: States, places: Index, T: States, count: int) -> int:
     return count
 
 
+def take_away(S: States, places: Index, T: States, count: int) -> int:
+    """``S[places[i]]`` without ``T[i]``."""
+    for i in range(count):
+        store(S, places[i], invert(load(S, places[i]), load(T, i)))
+    return count
+
+
+def are_same(S: States, places: Index, T: States, count: int, found: Index) -> int:
+    """Whether ``S[places[i]]`` and ``T[i]`` are equal."""
+    for i in range(count):
+        found[i] = 1 if same(load(S, places[i]), load(T, i)) else 0
+    return count
+
+
 def group_slices(
     keys: Index, cells: Index, first: Index, last: Index, count: int, gap: int, settled: int, offsets: Index
 ) -> int:  # fmt: skip
@@ -360,6 +374,13 @@ def place_of(starts: Index, low: int, high: int, tick: int) -> int:
         else:
             high = middle
     return low
+
+
+def places_in_keys(ticks: Index, offsets: Index, keys: Index, wanted: Index, count: int, found: Index) -> int:
+    """For each of some keys its first place whose tick is not before a wanted one; a key's ticks lie in order."""
+    for j in range(count):
+        found[j] = place_of(ticks, offsets[keys[j]], offsets[keys[j] + 1], wanted[j])
+    return count
 
 
 def look_at_ranges(lo: Index, hi: Index, count: int, found: Index) -> int:

@@ -15,7 +15,6 @@ from sash.algorithms import tables
 from sash.algorithms.memory import pooled
 from sash.columns import arrow_column
 from sash.errors import InvalidArgument
-from sash.expressions import parse
 from sash.plan.choose import Choice
 from sash.plan.logical import Plan
 from sash.plan.tables import Facts, choose_slices, most_places
@@ -174,15 +173,15 @@ def gathered(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
     return view, gather(plan, table, view.row_offsets)
 
 
-def cut(plan: Plan, rows: SortedRows) -> View:
-    """Slices of sorted rows: a new one starts wherever any query asks for it."""
-    starts = np.zeros(rows.count, bool)
-    starts[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
+def cut(plan: Plan, rows: SortedRows, more: Array | None = None) -> View:
+    """Slices of sorted rows: a new one starts wherever any query asks for it, and at ``more`` places."""
+    starts = np.zeros(rows.count + 1, bool)
+    starts[rows.key_offsets] = True
     for query in plan.queries:
-        asked = handler(query.shape).cuts(query.shape, rows)
-        if asked is not None:
-            starts |= asked
-    row_offsets = np.append(np.flatnonzero(starts), rows.count).astype(np.int64)
+        starts[handler(query.shape).cuts(query.shape, rows)] = True
+    if more is not None:
+        starts[more] = True
+    row_offsets = np.append(np.flatnonzero(starts[:-1]), rows.count).astype(np.int64)
     first, last = rows.ticks[row_offsets[:-1]], rows.ticks[row_offsets[1:] - 1]
     key_offsets = np.searchsorted(row_offsets[:-1], rows.key_offsets).astype(np.int64)
     return View(key_offsets, first, first, last, row_offsets, rows)
@@ -206,15 +205,4 @@ def in_order(plan: Plan, stream: Stream) -> tuple[pa.Table, SortedRows]:
             ticks, codes = ticks[places], codes[places]
             table = table.take(pa.array(places))
     key_offsets = np.searchsorted(codes, np.arange(stream.keys.count + 1)).astype(np.int64)
-    return table, SortedRows(np.ascontiguousarray(ticks), key_offsets, what_windows_read(plan, table))
-
-
-def what_windows_read(plan: Plan, table: pa.Table) -> dict[str, Any]:
-    """The values that windows look at, null conditions being false."""
-    found: dict[str, Any] = {}
-    for query in plan.queries:
-        for text in query.window.reads:
-            values = parse(text).evaluate(table)
-            is_condition = pa.types.is_boolean(values.type)
-            found[text] = values.fill_null(False).to_numpy(zero_copy_only=False) if is_condition else values.to_pylist()
-    return found
+    return table, SortedRows(np.ascontiguousarray(ticks), key_offsets, table)

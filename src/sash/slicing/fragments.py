@@ -19,7 +19,7 @@ from sash.plan.logical import Plan
 from sash.slicing.batch import read
 from sash.slicing.blocks import keys_and_blocks, numbers, own_windows
 from sash.slicing.inputs import stored_form
-from sash.slicing.keys import encode, plain_type
+from sash.slicing.keys import encode, key_type
 from sash.slicing.ranges import look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
@@ -81,7 +81,7 @@ class Layout:
     def schema(self) -> pa.Schema:
         """All columns, in order."""
         plan = self.plan
-        columns = [pa.field(name, plain_type(plan.schema.field(name).type)) for name in plan.by]
+        columns = [pa.field(name, key_type(plan.schema.field(name).type)) for name in plan.by]
         times = [CELL, *((FIRST, LAST) if self.timed else ()), *((COUNT,) if self.counted else ())]
         columns += [pa.field(name, pa.int64()) for name in (*times, *dict.fromkeys(self.held))]
         for names, machines in zip(self.states, self.machines, strict=True):

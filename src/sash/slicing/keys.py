@@ -39,7 +39,7 @@ class KeyIndex:
 
     def __init__(self, schema: pa.Schema, by: tuple[str, ...]) -> None:
         self.by = by
-        self.values: list[pa.Array] = [pa.array([], plain_type(schema.field(name).type)) for name in by]
+        self.values: list[pa.Array] = [pa.array([], key_type(schema.field(name).type)) for name in by]
         self.count = 0 if by else 1
         self.renumbered = False
         """Whether keys were forgotten, so that others have new numbers."""
@@ -95,9 +95,11 @@ class KeyIndex:
             self.count = len(columns[0])
 
 
-def plain_type(t: pa.DataType) -> pa.DataType:
-    """A type without its dictionary."""
-    return t.value_type if pa.types.is_dictionary(t) else t
+def key_type(t: pa.DataType) -> pa.DataType:
+    """The type that keys are looked up by: without a dictionary, and one that Arrow can look up."""
+    if pa.types.is_dictionary(t):
+        return key_type(t.value_type)
+    return pa.int8() if pa.types.is_null(t) else pa.float32() if t == pa.float16() else t
 
 
 def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
@@ -142,8 +144,10 @@ def span_of(values: Array) -> tuple[int, int]:
 
 
 def normal(column: pa.Array) -> pa.Array:
-    """The same with one zero and one NaN."""
-    if not pa.types.is_floating(column.type) or column.type.bit_width == 16:
+    """The same with one zero and one NaN, and of a type that can be looked up."""
+    if pa.types.is_null(column.type) or column.type == pa.float16():
+        column = column.cast(key_type(column.type))
+    if not pa.types.is_floating(column.type):
         return plain(column)
     one_zero = pc.add(column, pa.scalar(0.0, column.type))
     return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, column.type), one_zero)

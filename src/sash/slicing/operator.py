@@ -57,6 +57,7 @@ class Stats:
     slices: int = 0
     splits: int = 0
     merges: int = 0
+    shifts: int = 0
     kept_rows: int = 0
     bytes: int = 0
 
@@ -157,16 +158,15 @@ class Operator:
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
         self._reads = list(plan.reads)
-        groups: dict[tuple[str, bool], list[Query]] = {(kind, apart): [] for kind in STATES for apart in (False, True)}
+        groups: dict[tuple[str, bool, bool], list[Query]] = {}
         for query in plan.queries:
             kind = self._kind(query.window)
             # Behind a store, slices in chunks are kept apart from those that are one chunk, since that is written whole.
             apart = homes is not None and kind == "slices" and not isinstance(query.shape, Periodic)
-            groups[kind, apart].append(query)
-        for (kind, _), queries in groups.items():
-            if queries:
-                home = homes(len(self._states)) if homes is not None and kind == "slices" else None
-                self._states.append(self._state(kind, plan.with_queries(tuple(queries)), home=home))
+            groups.setdefault((kind, apart, self._starts_again(query.window)), []).append(query)
+        for at in sorted(groups, key=lambda at: (list(STATES).index(at[0]), *at[1:])):
+            home = homes(len(self._states)) if homes is not None and at[0] == "slices" else None
+            self._states.append(self._state(at[0], plan.with_queries(tuple(groups[at])), home=home))
         self._intake = Intake(plan)
 
     @property
@@ -179,6 +179,10 @@ class Operator:
             return "slices"
         sliced = (window.context == "context free" and not window.never_ends) or window.is_session
         return KIND if sliced and all(form is not None for form in self._forms or []) else "rows"
+
+    def _starts_again(self, window: Window) -> bool:
+        """Whether a key that was idle begins anew in a window, so that nothing may be left there for other queries."""
+        return self._idle is not None and window.never_ends
 
     def _state(self, kind: str, plan: Plan, since: int = FAR_BACK, home: Home | None = None) -> State:
         made: State = RowState(plan, since) if kind == "rows" else STATES[kind](plan, since, self._asked.options.store, home)
@@ -262,16 +266,16 @@ class Operator:
         codes = self._keys.encode(table)
         horizon = max(self._watermark - self._lateness, FAR_BACK)
         oldest, newest = self._intake.span if whole_batch else span_of(ticks)
-        if oldest < horizon:
-            late = np.ones(len(ticks), bool)
-            for state in self._states:
-                late &= state.late(ticks, codes, horizon)
+        verdicts = [state.late(ticks, codes, horizon) for state in self._states] if oldest < horizon else []
+        if verdicts:
+            late = np.logical_and.reduce(verdicts)
             if late.any():
                 self._stats.late += int(late.sum())
                 if self._asked.options.late == "output":
                     self._late.append(whole.filter(pa.array(late)))
                 fine = ~late
                 table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
+                verdicts = [verdict[fine] for verdict in verdicts]
                 if not len(ticks):
                     return
                 oldest, newest = span_of(ticks)
@@ -279,8 +283,14 @@ class Operator:
         self._next_id += len(ticks)
         self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
         self._seen_now(codes, ticks)
-        for state in self._states:
-            state.add(table, ticks, codes, ids, (oldest, newest))
+        for k, state in enumerate(self._states):
+            if verdicts and verdicts[k].any():
+                # Too late for all that is asked here, but not for others.
+                mine = ~verdicts[k]
+                if mine.any():
+                    state.add(table.filter(pa.array(mine)), ticks[mine], codes[mine], ids[mine], span_of(ticks[mine]))
+            else:
+                state.add(table, ticks, codes, ids, (oldest, newest))
 
     def add_fragments(self, table: pa.Table) -> None:
         """Take slices in that were made elsewhere, by the same queries and of rows that have a time (:mod:`sash.slicing.fragments`)."""
@@ -414,7 +424,8 @@ class Operator:
         self._intake.with_queries(plan)
         since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
         kind = self._kind(window)
-        home = next((s for s in self._states if type(s) is STATES[kind] and s.since == FAR_BACK), None)
+        homes = (s for s in self._states if type(s) is STATES[kind] and s.since == FAR_BACK)
+        home = next((s for s in homes if not self._starts_again(s.plan.queries[0].window)), None)
         if window.context == "context free" and hasattr(query.shape, "edges"):
             self._since[name] = since
         if kind != "rows" and home is not None and name in self._since:
@@ -510,7 +521,7 @@ class Operator:
 
     @property
     def stats(self) -> Stats:
-        """Rows seen, late, set aside; slices and rows held, splits and merges made, bytes."""
+        """Rows seen, late, set aside; slices and rows held; splits, merges and shifts made; bytes."""
         self._flush()
         found = replace(self._stats)
         for state in self._states:
@@ -518,6 +529,7 @@ class Operator:
                 setattr(found, name, getattr(found, name) + value)
             found.merges += state.merges
             found.splits += state.splits
+            found.shifts += state.shifts
         return found
 
     def explain(self) -> str:
@@ -535,6 +547,8 @@ class Operator:
                 how = decisions.removal(options.ordered, query.window, form)
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
         for state in self._states:
+            if isinstance(state, RowState) and state.slices.largest is not None:
+                lines.append(f"slices of rows: at most {2 * state.slices.largest} rows, because late rows had many read again")
             if isinstance(state, SliceState):
                 lines.append(f"slices: {state.choice.algorithm} ({'; '.join(state.choice.reasons)})")
         return "\n".join(lines)

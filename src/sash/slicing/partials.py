@@ -199,6 +199,14 @@ class ObjectPartials(Partials):
         self.states: list[Any] = []
         self.counts: Array | None = None
 
+    @classmethod
+    def of_states(cls, column: Column, states: list[Any], counts: Array | None) -> ObjectPartials:
+        """Partials that are there already; ``counts`` are the aggregate's rows up to each slice."""
+        made = cls.__new__(cls)
+        made.column, made.states, made.counts = column, states, counts
+        made.definition = column.call.aggregate.objects()
+        return made
+
     def gather(self, offsets: Array) -> None:
         self.states = [self.of_rows(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
         if self.held is not None:

@@ -46,11 +46,14 @@ def result_table(plan: Plan, keys: Keys, bounds: list[Bounds], columns: list[pa.
     if plan.has_rows:
         parts.append(pa.chunked_array([rank_column(b) for b in bounds]))
     parts += columns
-    return pa.Table.from_arrays([_cast(p, f.type) for p, f in zip(parts, schema, strict=True)], schema=schema)
+    return pa.Table.from_arrays([as_type(p, f.type) for p, f in zip(parts, schema, strict=True)], schema=schema)
 
 
-def _cast(column: Any, t: pa.DataType) -> Any:
-    return column if column.type == t else column.cast(t)
+def as_type(column: Any, t: pa.DataType) -> Any:
+    """A column of the type that it was announced with."""
+    if column.type == t:
+        return column
+    return pa.nulls(len(column), t) if pa.types.is_null(t) else column.cast(t)
 
 
 def window_column(plan: Plan, bounds: Bounds) -> pa.Array:

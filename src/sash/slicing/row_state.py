@@ -1,6 +1,7 @@
 """Rows that are kept: for windows that a late row may shift or split, and aggregates whose partials need their rows.
 
-Slices are cut from the rows when windows are asked for, by the same code as a table's.
+Rows lie by key, then time. Slices are cut from them when windows are asked for, and stay from step to step
+(:class:`~sash.slicing.row_slices.RowSlices`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import pyarrow as pa
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.slicing import order
-from sash.slicing.batch import cut, gather, what_windows_read
+from sash.slicing.lineage import GrowingColumns, Lineage
+from sash.slicing.notices import Notices
 from sash.slicing.partials import Partials
-from sash.slicing.shapes import handler
+from sash.slicing.row_slices import RowSlices
+from sash.slicing.shapes import handler, places_in_keys
 from sash.slicing.view import SortedRows, View
 from sash.slicing.waiting import Waiting
 from sash.types import FAR_AHEAD, FAR_BACK
@@ -26,6 +29,8 @@ Array = npt.NDArray[Any]
 
 
 MOST_CHUNKS = 16
+MANY_TIMES = 2
+"""Rows are put among so many times as many; among fewer, all are sorted."""
 
 
 class RowState:
@@ -39,9 +44,12 @@ class RowState:
         self.plan = plan
         self.since = since
         self.table = plan.schema.empty_table().select(list(plan.reads))
-        self.ticks = np.empty(0, np.int64)
-        self.codes = np.empty(0, np.int64)
-        self.ids = np.empty(0, np.int64)
+        self.numbers_of_rows = GrowingColumns(3)
+        """Ticks, codes and ids."""
+        self.lineage = Lineage()
+        """Where rows were when slices were last cut."""
+        self.slices = RowSlices(plan)
+        self._seen: list[Partials] = []
         self.waiting = Waiting()
         self.bases = np.empty(0, np.int64)
         """For each key how many of its rows are gone, because row windows count from the first."""
@@ -49,8 +57,22 @@ class RowState:
         """For each key the time of the last row that is gone."""
         self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
         """For each query and key the time up to which its windows are closed; for row windows, the number of closed ones."""
-        self.merges = 0
-        self.splits = 0
+        self.notices = {id(q.shape): Notices(q.shape) for q in plan.queries if isinstance(q.shape, ContextAwareWindow)}
+
+    @property
+    def ticks(self) -> Array:
+        """The rows' times."""
+        return self.numbers_of_rows.column(0)
+
+    @property
+    def codes(self) -> Array:
+        """The numbers of the rows' keys."""
+        return self.numbers_of_rows.column(1)
+
+    @property
+    def ids(self) -> Array:
+        """The rows' own numbers."""
+        return self.numbers_of_rows.column(2)
 
     def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
         """Take rows in; they wait, in the order of their own batch, until :meth:`settle` asks for them."""
@@ -71,24 +93,42 @@ class RowState:
 
     def _place(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
         """Add rows, each to its place in the order."""
+        self._notice(ticks, codes)
         # With one key, the rows before the oldest new one stay where they are.
         settled = 0 if self.plan.by else int(np.searchsorted(self.ticks, ticks.min()))
         tail = pa.concat_tables([self.table.slice(settled), table]).combine_chunks()
-        tail_ticks = np.concatenate([self.ticks[settled:], ticks])
-        tail_codes = np.concatenate([self.codes[settled:], codes])
-        tail_ids = np.concatenate([self.ids[settled:], ids])
-        ties = [arrow_column(tail.column(name)) for name in self.plan.order_by]
-        places = order.sorted_order(tail_codes, int(tail_codes.max()) + 1, tail_ticks, ties)
+        numbers = np.concatenate([self.numbers_of_rows.since(settled), np.stack([ticks, codes, ids])], axis=1)
+        origin = np.concatenate([self.lineage.of(settled), np.full(len(ids), -1, np.int64)])
+        places = self._order(tail, numbers, len(ids))
         if places is not None:
-            tail, tail_ticks = tail.take(pa.array(places)), tail_ticks[places]
-            tail_codes, tail_ids = tail_codes[places], tail_ids[places]
+            tail, numbers, origin = tail.take(pa.array(places)), numbers.take(places, axis=1), origin[places]
         if settled:
             tail = pa.concat_tables([self.table.slice(0, settled), tail])
-            tail_ticks = np.concatenate([self.ticks[:settled], tail_ticks])
-            tail_codes = np.concatenate([self.codes[:settled], tail_codes])
-            tail_ids = np.concatenate([self.ids[:settled], tail_ids])
         self.table = tail if tail.num_columns == 0 or tail.column(0).num_chunks <= MOST_CHUNKS else tail.combine_chunks()
-        self.ticks, self.codes, self.ids = tail_ticks, tail_codes, tail_ids
+        self.numbers_of_rows.put(settled, numbers)
+        self.lineage.put(settled, origin)
+
+    def _order(self, table: pa.Table, numbers: Array, new: int) -> Array | None:
+        """The order of rows of which all but the last, which are new, are in order; None if all are."""
+        ticks, codes, _ = numbers
+        old, keys = len(ticks) - new, int(codes.max()) + 1
+        if self.plan.order_by or not self.plan.by or MANY_TIMES * new > old:
+            return order.sorted_order(codes, keys, ticks, [arrow_column(table.column(name)) for name in self.plan.order_by])
+        among = order.sorted_order(codes[old:], keys, ticks[old:], [])
+        among = np.arange(old, old + new) if among is None else among + old
+        offsets = np.searchsorted(codes[:old], np.arange(keys + 1)).astype(np.int64)
+        before = places_in_keys(offsets, ticks[:old], codes[among], ticks[among] + 1)  # of one time, those that came before go before
+        return np.insert(np.arange(old), before, among)
+
+    def _notice(self, ticks: Array, codes: Array) -> None:
+        """Users' own windows see a key's rows again if some come between others."""
+        if self.notices:
+            offsets = np.searchsorted(self.codes, np.arange(int(codes.max()) + 2))
+            filled = offsets[codes + 1] > offsets[codes]
+            last = self.ticks[offsets[codes[filled] + 1] - 1]
+            between = ticks[filled] <= last if self.plan.order_by else ticks[filled] < last
+            for notices in self.notices.values():
+                notices.again(np.unique(codes[filled][between]).tolist())
 
     def _grown(self, keys: int) -> None:
         missing = keys - len(self.bases)
@@ -99,25 +139,27 @@ class RowState:
                 nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
                 self.closed[query.name] = np.concatenate([self.closed[query.name], np.full(missing, nothing, np.int64)])
 
-    def view(self, keys: int, queries: list[int] | None = None) -> tuple[View, Array | None]:
-        """The slices, cut now for some of the queries, and the numbers of the rows."""
+    def view(self, keys: int) -> tuple[View, Array | None]:
+        """The slices of now, and the numbers of the rows."""
         self._grown(keys)
-        plan = self.plan if queries is None else self.plan.with_queries(tuple(self.plan.queries[k] for k in queries))
-        self.table = self.table.combine_chunks()
+        view, self._seen = self.slices.cut(self.plan, self._rows(keys), self.lineage)
+        self.lineage.look(len(self.ticks))
+        return view, self.ids
+
+    def _rows(self, keys: int) -> SortedRows:
         offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
-        return cut(plan, SortedRows(self.ticks, offsets, what_windows_read(plan, self.table), self.bases)), self.ids
+        return SortedRows(self.ticks, offsets, self.table, self.bases, self.notices)
 
     def ending(self, after: int, until: int, keys: int) -> list[int]:
         """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
         self._grown(keys)
-        before: Array | None = None
+        rows = self._rows(keys)
+        before = self._before(rows, until) - rows.key_offsets[:-1] + self.bases[:keys]
         found = []
         for k, query in enumerate(self.plan.queries):
             shape = query.shape
             if isinstance(shape, Ranks):
-                if before is None:
-                    before = np.bincount(self.codes[self.ticks < until], minlength=keys) + self.bases
-                if not np.any(before >= self.closed[query.name] * shape.every + shape.size):
+                if not np.any(before >= self.closed[query.name][:keys] * shape.every + shape.size):
                     continue
             elif isinstance(shape, RowsBefore):
                 if until // shape.every == after // shape.every:
@@ -131,7 +173,7 @@ class RowState:
 
     def partials(self, view: View) -> list[Partials]:
         """Each aggregate over them."""
-        return gather(self.plan, self.table, view.row_offsets)
+        return self._seen
 
     def open_windows(self, query: Any, keys: Array, due: Array, ranks: Array | None) -> Array:
         """Which windows are not closed."""
@@ -193,57 +235,91 @@ class RowState:
         self._grown(keys)
         if len(self.ticks):
             self._drop(horizon, keys, idle)
-        if len(idle):
-            # An idle key's ranks start again; rows that other windows still need have ranks before the first.
-            kept = np.bincount(self.codes, minlength=keys)
-            self.bases[idle] = -kept[idle]
+        if len(idle) and self._starts_again:
+            self.bases[idle] = 0
             self.gone_until[idle] = FAR_BACK
             for query in self.plan.queries:
                 if isinstance(query.shape, Ranks):
                     self.closed[query.name][idle] = 0
+            for notices in self.notices.values():
+                notices.forget(idle.tolist())
 
     def _drop(self, horizon: int, keys: int, idle: Array) -> None:
-        offsets = np.searchsorted(self.codes, np.arange(keys + 1)).astype(np.int64)
-        # A row may still come before one at or after the horizon, and take its rank.
-        needed = self.ticks >= horizon
-        quiet = np.isin(self.codes, idle) if len(idle) else None
+        rows = self._rows(keys)
+        offsets = rows.key_offsets
+        filled = np.flatnonzero(np.diff(offsets))
         for query in self.plan.queries:
-            wanted = self._needed(query, offsets, horizon)
-            needed |= wanted if quiet is None or not query.window.never_ends else wanted & ~quiet
-        # Rows go from the front only, so that ranks and contexts stay whole.
-        first = offsets[1:].copy()
-        at = np.flatnonzero(needed)
-        np.minimum.at(first, self.codes[at], at)
-        keep = np.arange(len(self.ticks)) >= first[self.codes]
-        if keep.all():
+            if isinstance(query.shape, ContextAwareWindow):
+                border = self.notices[id(query.shape)].settled(rows, horizon)
+                passed = filled[self.ticks[offsets[filled]] < border[filled]]  # there are rows to go
+                marks = self.closed[query.name]
+                marks[passed] = np.maximum(marks[passed], border[passed])
+        # Rows go from the front only, so that ranks and contexts stay whole. One may still come before one at or after the horizon, and
+        # take its rank.
+        first = self._before(rows, horizon)
+        for query in self.plan.queries:
+            first = np.minimum(first, self._first_needed(query, rows, horizon))
+        first = np.clip(first, offsets[:-1], offsets[1:])
+        if self._starts_again:
+            first[idle] = offsets[idle + 1]
+        gone = first - offsets[:-1]
+        if not gone.any():
             return
-        self.bases += np.bincount(self.codes[~keep], minlength=len(self.bases))
-        np.maximum.at(self.gone_until, self.codes[~keep], self.ticks[~keep])
-        self.table = self.table.filter(pa.array(keep)).combine_chunks()
-        self.ticks, self.codes, self.ids = self.ticks[keep], self.codes[keep], self.ids[keep]
+        own = {id(q.shape): self.closed[q.name] for q in self.plan.queries if id(q.shape) in self.notices}
+        after = {window: self.notices[window].after(rows, gone) for window in own}
+        for window, closed in own.items():
+            self.notices[window].drop(rows, gone, after[window], closed)
+        self.bases[:keys] += gone
+        some = np.flatnonzero(gone)
+        self.gone_until[some] = np.maximum(self.gone_until[some], self.ticks[first[some] - 1])
+        if len(filled) == 1:
+            count = int(gone.sum())
+            self.table = self.table.slice(count)
+            self.numbers_of_rows.drop(count)
+            self.lineage.drop(count)
+        else:
+            kept = np.flatnonzero(np.arange(len(self.ticks)) >= np.repeat(first, np.diff(offsets)))
+            self.table = self.table.take(pa.array(kept)).combine_chunks()
+            self.numbers_of_rows.put(0, self.numbers_of_rows.since(0).take(kept, axis=1))
+            self.lineage.put(0, self.lineage.of(0)[kept])
+        self.slices.dropped(self._rows(keys))
 
-    def _needed(self, query: Any, offsets: Array, horizon: int) -> Array:
-        """Which rows a window that is not closed may hold."""
-        shape = query.shape
-        marks = self.closed[query.name][self.codes]
-        if isinstance(shape, Everything | ContextAwareWindow):
-            return np.ones(len(self.ticks), bool)
-        if isinstance(shape, Marks):
-            return self.ticks >= marks
-        rank = np.arange(len(self.ticks)) - offsets[self.codes]
+    @property
+    def _starts_again(self) -> bool:
+        """Whether all that is here of a key goes when it is idle: where there are such keys, such queries have a state of their own."""
+        return all(query.window.never_ends for query in self.plan.queries)
+
+    def _before(self, rows: SortedRows, tick: int) -> Array:
+        """For each key its first row that is not before a tick."""
+        keys = np.arange(len(rows.key_offsets) - 1)
+        return places_in_keys(rows.key_offsets, rows.ticks, keys, np.full(len(keys), tick, np.int64))
+
+    def _first_needed(self, query: Any, rows: SortedRows, horizon: int) -> Array:
+        """For each key the first row that a window which is not closed may hold."""
+        shape, offsets = query.shape, rows.key_offsets
+        keys = len(offsets) - 1
+        marks = self.closed[query.name][:keys]
+        if isinstance(shape, Everything):
+            return offsets[:-1].copy()
+        if isinstance(shape, Marks | ContextAwareWindow):
+            return places_in_keys(offsets, rows.ticks, np.arange(keys), marks)
         if isinstance(shape, Ranks):
-            return rank + self.bases[self.codes] >= marks * shape.every
+            first: Array = offsets[:-1] + np.maximum(0, marks * shape.every - self.bases[:keys])
+            return first
         if isinstance(shape, RowsBefore):
-            after = np.add.reduceat(np.append(self.ticks < horizon, False), np.minimum(offsets[:-1], len(self.ticks)))
-            return rank >= after[self.codes] - shape.count
+            return self._before(rows, horizon) - shape.count
         if isinstance(shape, Gaps):
             fresh = np.ones(len(self.ticks), bool)
             fresh[1:] = (np.diff(self.ticks) > shape.gap) | (np.diff(self.codes) != 0)
             last = np.append(np.flatnonzero(fresh)[1:], len(self.ticks)) - 1
             still = self.ticks[last] + shape.gap + 1 > horizon
-            open_rows: Array = still[np.cumsum(fresh) - 1]
-            return open_rows
-        return ~handler(shape).closed(shape, self.ticks, horizon)
+            needed: Array = still[np.cumsum(fresh) - 1]
+        else:
+            needed = ~handler(shape).closed(shape, self.ticks, horizon)
+        at = np.flatnonzero(needed)
+        found = offsets[1:].copy()
+        np.minimum.at(found, self.codes[at], at)
+        return found
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on."""
@@ -252,20 +328,26 @@ class RowState:
         self.table = self.table.select(names)
         self.waiting.select(names)
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
+        self.notices = {id(q.shape): self.notices[id(q.shape)] for q in plan.queries if id(q.shape) in self.notices}
 
     def live_keys(self) -> Array:
         """The keys that have something here; row windows count on, so theirs stay until they are idle."""
         counted = [self.closed[q.name] for q in self.plan.queries if isinstance(q.shape, Ranks)]
         begun = np.flatnonzero(np.any([self.bases != 0, *(c != 0 for c in counted)], axis=0)) if counted else np.empty(0, np.int64)
-        return np.concatenate([self.codes, begun, *(codes for _, _, codes, _ in self.waiting.runs)])
+        noticed = [np.flatnonzero(self.closed[q.name] > FAR_BACK) for q in self.plan.queries if id(q.shape) in self.notices]
+        noticed += [notices.live_keys() for notices in self.notices.values()]
+        return np.concatenate([self.codes, begun, *noticed, *(codes for _, _, codes, _ in self.waiting.runs)])
 
     def renumber(self, went: Array, kept: Array) -> None:
         """Keys have new numbers, in the same order."""
         self._grown(len(went))
-        self.codes = went[self.codes]
+        self.codes[:] = went[self.codes]
         self.waiting.renumber(went)
+        self.slices.renumber(went, kept)
         self.bases, self.gone_until = self.bases[kept], self.gone_until[kept]
         self.closed = {name: marks[kept] for name, marks in self.closed.items()}
+        for notices in self.notices.values():
+            notices.renumber(went, kept)
 
     def how_many_open(self, horizon: int, newest: int) -> tuple[int, int]:
         """How many windows are not closed, as far as that shows without cutting them: one of each query for each key that has rows."""
@@ -275,9 +357,11 @@ class RowState:
         """The state as data."""
         self.settle(FAR_AHEAD)
         facts = {
-            "keeps_rows": True, "since": self.since, "merges": self.merges, "splits": self.splits,
+            "keeps_rows": True, "since": self.since, "merges": self.slices.merges, "splits": self.slices.splits,
+            "shifts": self.slices.shifts,
             "bases": self.bases.tolist(), "gone_until": self.gone_until.tolist(),
             "closed": {name: marks.tolist() for name, marks in self.closed.items()},
+            "notices": {q.name: self.notices[id(q.shape)].save() for q in self.plan.queries if id(q.shape) in self.notices},
         }  # fmt: skip
         extra = {"\0ticks": self.ticks, "\0codes": self.codes, "\0ids": self.ids}
         table = self.table
@@ -294,10 +378,13 @@ class RowState:
         ticks, codes, ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
         if len(ids):
             self._place(table.drop_columns(["\0ticks", "\0codes", "\0ids"]), ticks, codes, ids)
+        for query in self.plan.queries:
+            if query.name in facts.get("notices", {}):
+                self.notices[id(query.shape)].load(facts["notices"][query.name])
         self.bases = np.array(facts["bases"], np.int64)
         self.gone_until = np.array(facts["gone_until"], np.int64)
         self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}
-        self.merges, self.splits = facts["merges"], facts["splits"]
+        self.slices.merges, self.slices.splits, self.slices.shifts = facts["merges"], facts["splits"], facts.get("shifts", 0)
 
     @property
     def kept(self) -> int:
@@ -307,4 +394,19 @@ class RowState:
     @property
     def stats(self) -> dict[str, int]:
         held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting.runs)
-        return {"slices": 0, "kept_rows": self.kept, "bytes": held + 24 * self.kept}
+        return {"slices": len(self.slices), "kept_rows": self.kept, "bytes": held + 32 * self.kept + self.slices.nbytes}
+
+    @property
+    def merges(self) -> int:
+        """How many slices became one with another."""
+        return self.slices.merges
+
+    @property
+    def splits(self) -> int:
+        """How many slices were cut in two."""
+        return self.slices.splits
+
+    @property
+    def shifts(self) -> int:
+        """How many slices gave their last rows on to the next."""
+        return self.slices.shifts

@@ -15,12 +15,12 @@ import numpy.typing as npt
 from sash import threads
 from sash.algorithms import tables
 from sash.algorithms.memory import pooled
+from sash.slicing.notices import Found, Notices
 from sash.slicing.view import Bounds, SortedRows, View, no_bounds
 from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import (
     ContextAwareWindow,
     ContextFreeWindow,
-    Edges,
     Everything,
     Gaps,
     Marks,
@@ -37,8 +37,8 @@ class Handler(ABC, Generic[S]):
     """One shape."""
 
     @abstractmethod
-    def cuts(self, shape: S, rows: SortedRows) -> Array | None:
-        """Which rows must start a slice, besides each key's first; None for none."""
+    def cuts(self, shape: S, rows: SortedRows) -> Array:
+        """The places of the rows that must start a slice, besides each key's first; the place behind the last row counts for nothing."""
 
     @abstractmethod
     def bounds(self, shape: S, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
@@ -108,9 +108,8 @@ class OfGaps(Handler[Gaps]):
     """Sessions."""
 
     def cuts(self, shape: Gaps, rows: SortedRows) -> Array:
-        cut = np.zeros(rows.count, bool)
-        cut[1:] = np.diff(rows.ticks) > shape.gap
-        return cut
+        places: Array = np.flatnonzero(np.diff(rows.ticks) > shape.gap) + 1
+        return places
 
     def bounds(self, shape: Gaps, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
@@ -135,10 +134,20 @@ class OfRanks(Handler[Ranks]):
     """Row windows."""
 
     def cuts(self, shape: Ranks, rows: SortedRows) -> Array:
-        ranks = rows.ranks()
-        cut: Array = ranks % shape.every == 0
-        cut |= (ranks >= shape.size) & ((ranks - shape.size) % shape.every == 0)
-        return cut
+        starts = self._ranked(rows, shape.every, 0)
+        return starts if shape.size % shape.every == 0 else np.concatenate([starts, self._ranked(rows, shape.every, shape.size)])
+
+    @staticmethod
+    def _ranked(rows: SortedRows, every: int, offset: int) -> Array:
+        """The places of ranks at equal distances, from ``offset`` on."""
+        gone = 0 if rows.bases is None else rows.bases
+        counts = np.diff(rows.key_offsets)
+        first = np.maximum(offset, offset + -(-(gone - offset) // every) * every) - gone  # among the rows that are there
+        many = np.maximum(0, -(-(counts - first) // every))
+        ends = np.cumsum(many)
+        number = np.arange(int(many.sum())) - np.repeat(ends - many, many)
+        places: Array = np.repeat(rows.key_offsets[:-1] + first, many) + number * every
+        return places
 
     def bounds(self, shape: Ranks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         gone = np.zeros(view.keys, np.int64) if view.rows is None or view.rows.bases is None else view.rows.bases
@@ -169,7 +178,7 @@ class OfMarks(Handler[Marks]):
     """Punctuation."""
 
     def cuts(self, shape: Marks, rows: SortedRows) -> Array:
-        return marked(shape, rows)
+        return np.flatnonzero(marked(shape, rows))
 
     def bounds(self, shape: Marks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
@@ -188,14 +197,19 @@ class OfMarks(Handler[Marks]):
 
 def marked(shape: Marks, rows: SortedRows) -> Array:
     """The first row of each time at which a key has a punctuation."""
-    flags = np.asarray(rows.read[shape.when], bool)
+    if shape in rows.memo:
+        known: Array = rows.memo[shape]
+        return known
+    flags = np.asarray(rows.values(shape.when), bool)
     fresh = np.ones(rows.count, bool)
     fresh[1:] = np.diff(rows.ticks) != 0
     fresh[rows.key_offsets[:-1][np.diff(rows.key_offsets) > 0]] = True
     group = np.cumsum(fresh) - 1
     has_mark = np.zeros(int(group[-1]) + 1 if rows.count else 0, bool)
     has_mark[group[flags]] = True
-    return fresh & has_mark[group] if rows.count else fresh
+    rows.memo[shape] = fresh & has_mark[group] if rows.count else fresh
+    found: Array = rows.memo[shape]
+    return found
 
 
 class OfRowsBefore(Handler[RowsBefore]):
@@ -203,12 +217,12 @@ class OfRowsBefore(Handler[RowsBefore]):
 
     def cuts(self, shape: RowsBefore, rows: SortedRows) -> Array:
         low, high, _, _ = self._row_ranges(shape, rows)
-        cut = np.zeros(rows.count + 1, bool)
-        cut[low] = True
-        cut[high] = True
-        return cut[:-1]
+        return np.concatenate([low, high])
 
     def _row_ranges(self, shape: RowsBefore, rows: SortedRows) -> tuple[Array, Array, Array, Array]:
+        if shape in rows.memo:
+            known: tuple[Array, Array, Array, Array] = rows.memo[shape]
+            return known
         bucket = (rows.ticks - shape.offset) // shape.every
         key_starts = rows.key_starts()
         last = np.ones(rows.count, bool)
@@ -216,6 +230,7 @@ class OfRowsBefore(Handler[RowsBefore]):
         at = np.flatnonzero(last)
         high = at + 1
         low = np.maximum(high - shape.count, key_starts[at])
+        rows.memo[shape] = (low, high, shape.offset + (bucket[at] + 1) * shape.every, at)
         return low, high, shape.offset + (bucket[at] + 1) * shape.every, at
 
     def bounds(self, shape: RowsBefore, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
@@ -229,8 +244,8 @@ class OfRowsBefore(Handler[RowsBefore]):
 class OfEverything(Handler[Everything]):
     """One window per key."""
 
-    def cuts(self, shape: Everything, rows: SortedRows) -> None:
-        return None
+    def cuts(self, shape: Everything, rows: SortedRows) -> Array:
+        return np.empty(0, np.int64)
 
     def bounds(self, shape: Everything, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         keys = np.flatnonzero(np.diff(view.key_offsets) > 0)
@@ -242,49 +257,30 @@ class OfEverything(Handler[Everything]):
 class OfContextAware(Handler[ContextAwareWindow]):
     """Users' own windows: a notice per row, in the order of time."""
 
-    def cuts(self, shape: ContextAwareWindow, rows: SortedRows) -> Array:
-        cut = np.zeros(rows.count + 1, bool)
-        for key, pairs in enumerate(self._windows(shape, rows)):
-            first, last = int(rows.key_offsets[key]), int(rows.key_offsets[key + 1])
-            edges = [e for pair in pairs for e in pair if e is not None]
-            cut[first + np.searchsorted(rows.ticks[first:last], edges)] = True
-        return cut[:-1]
+    def _windows(self, shape: ContextAwareWindow, rows: SortedRows) -> Found:
+        notices: Notices = rows.notices.setdefault(id(shape), Notices(shape))
+        return notices.windows(rows)
 
-    def _windows(self, shape: ContextAwareWindow, rows: SortedRows) -> list[list[tuple[int, int | None]]]:
-        read = [list(rows.read[text]) for text in shape.reads]
-        ticks = rows.ticks.tolist()
-        found = []
-        for first, last in zip(rows.key_offsets[:-1].tolist(), rows.key_offsets[1:].tolist(), strict=True):
-            edges, context = Edges(), shape.begin()
-            for i in range(first, last):
-                context = shape.notify(context, ticks[i], *[values[i] for values in read], edges=edges)
-            found.append(paired(edges))
-        return found
+    def cuts(self, shape: ContextAwareWindow, rows: SortedRows) -> Array:
+        keys, start, end, known = self._windows(shape, rows)
+        keys, edges = np.concatenate([keys, keys[known]]), np.concatenate([start, end[known]])
+        return places_in_keys(rows.key_offsets, rows.ticks, keys, edges)
 
     def bounds(self, shape: ContextAwareWindow, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         assert view.rows is not None
-        parts: list[tuple[int, int, int, int, int, bool]] = []
-        for key, pairs in enumerate(self._windows(shape, view.rows)):
-            first, last = int(view.key_offsets[key]), int(view.key_offsets[key + 1])
-            starts = view.first[first:last]
-            for start, end in pairs:
-                lo = first + int(np.searchsorted(starts, start))
-                hi = last if end is None else first + int(np.searchsorted(starts, end))
-                if lo < hi:
-                    parts.append((key, lo, hi, start, 0 if end is None else end, end is not None))
-        if not parts:
-            return no_bounds()
-        table = np.array([p[:5] for p in parts], np.int64)
-        return Bounds(
-            table[:, 0], table[:, 1].copy(), table[:, 2].copy(), table[:, 3], table[:, 4], end_known=np.array([p[5] for p in parts])
-        )
+        keys, start, end, known = self._windows(shape, view.rows)
+        lo = places_in_keys(view.key_offsets, view.first, keys, start)
+        hi = np.where(known, places_in_keys(view.key_offsets, view.first, keys, end), view.key_offsets[keys + 1])
+        full = np.flatnonzero(lo < hi)
+        return Bounds(keys[full], lo[full], hi[full], start[full], end[full], end_known=known[full])
 
 
-def paired(edges: Edges) -> list[tuple[int, int | None]]:
-    """Windows from each start to the first end after it; an open one has none."""
-    ends = sorted(set(edges.ends))
-    places = np.searchsorted(ends, sorted(set(edges.starts)), side="right") if ends else [0] * len(set(edges.starts))
-    return [(s, ends[p] if p < len(ends) else None) for s, p in zip(sorted(set(edges.starts)), places, strict=True)]
+def places_in_keys(key_offsets: Array, ticks: Array, keys: Array, wanted: Array) -> Array:
+    """For each of some keys the place of its first row, or slice, that is not before a tick; behind its last if there is none."""
+    found = np.empty(len(keys), np.int64)
+    keys, wanted = np.ascontiguousarray(keys), np.ascontiguousarray(wanted)
+    tables.plain(tables.places_in_keys)(ticks, key_offsets, keys, wanted, len(keys), found)
+    return found
 
 
 HANDLERS: dict[type, Handler[Any]] = {
@@ -306,9 +302,8 @@ def handler(shape: Any) -> Handler[Any]:
 
 def changes(values: Array) -> Array:
     """Where a value differs from the one before it."""
-    cut = np.zeros(len(values), bool)
-    cut[1:] = values[1:] != values[:-1]
-    return cut
+    places: Array = np.flatnonzero(values[1:] != values[:-1]) + 1
+    return places
 
 
 def _at(values: Array, places: Array) -> Array:

@@ -72,6 +72,7 @@ class SliceState:
         """The slices that the last view was over."""
         self.merges = 0
         self.splits = 0
+        self.shifts = 0
 
     def _settle(self) -> None:
         """What follows from the queries."""
@@ -347,14 +348,12 @@ class SliceState:
                 needed |= np.repeat(ends + query.shape.gap + 1 > horizon, slices)
             else:
                 needed |= ~handler(query.shape).closed(query.shape, s.first, horizon)
-        gone = np.isin(s.key, idle) if len(idle) else None
         if forever:
             # Only the whole matters of what is older than every edge that is needed.
             if not needed.all():
                 s = self.coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
-                gone = np.isin(s.key, idle) if len(idle) else None
-            # An idle key's whole goes; what its open windows need stays.
-            self.chunks.put(0, s if gone is None else s.take(np.flatnonzero(~gone | (s.cell != SETTLED))))
+            # Of an idle key the whole goes; an older snapshot may have other queries here, and what they need stays.
+            self.chunks.put(0, s.take(np.flatnonzero(~np.isin(s.key, idle) | (s.cell != SETTLED))) if len(idle) else s)
             return
         if not needed.all():
             self.chunks.put(0, s.take(np.flatnonzero(needed)))

@@ -92,7 +92,7 @@ def _sorted(plan: Plan, stream: Stream, places: Array | None) -> tuple[pa.Table,
     gather = tables.plain(tables.gather)
     threads.each(lambda begin, end: _ran(gather(stream.ticks, places, begin, end, ticks)), threads.shares(0, len(places)))
     counts = np.bincount(stream.keys.codes, minlength=stream.keys.count)
-    return table, SortedRows(ticks, np.concatenate([[0], np.cumsum(counts)]), {})
+    return table, SortedRows(ticks, np.concatenate([[0], np.cumsum(counts)]), table)
 
 
 def _ran(_: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+
+from sash.expressions import parse
 
 Array = npt.NDArray[Any]
 
@@ -45,19 +48,31 @@ class SortedRows:
     ticks: Array
     key_offsets: Array
     """Key ``k`` has the rows ``key_offsets[k]`` to ``key_offsets[k + 1] - 1``."""
-    read: dict[str, list[Any] | Array]
-    """The values of the expressions that windows read."""
+    table: pa.Table
+    """What windows read."""
     bases: Array | None = None
     """For each key how many rows came before these."""
+    notices: dict[int, Any] = field(default_factory=dict)
+    """What users' own windows made of the rows so far, by the window's identity."""
+    memo: dict[Any, Any] = field(default_factory=dict)
+    """What shapes worked out from the rows."""
 
     @property
     def count(self) -> int:
         return len(self.ticks)
 
-    def ranks(self) -> Array:
-        """Each row's number among those of its key."""
-        numbers: Array = np.arange(self.count) - self.key_starts()
-        return numbers if self.bases is None else numbers + np.repeat(self.bases, np.diff(self.key_offsets))
+    def values(self, text: str, places: Array | None = None) -> Array | list[Any]:
+        """What an expression is for the rows, or for some of them; a condition that is null is false."""
+        table = self.table
+        if places is not None and len(places) < self.count:
+            together = len(places) and int(places[-1]) - int(places[0]) + 1 == len(places)
+            table = table.slice(int(places[0]), len(places)) if together else table.take(pa.array(places))
+        found = parse(text).evaluate(table)
+        if pa.types.is_boolean(found.type):
+            flags: Array = found.fill_null(False).to_numpy(zero_copy_only=False)
+            return flags
+        values: list[Any] = found.to_pylist()
+        return values
 
     def key_starts(self) -> Array:
         """For each row the place of its key's first row."""

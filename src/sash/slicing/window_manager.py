@@ -17,7 +17,7 @@ from sash.slicing.given import Given, as_bounds
 from sash.slicing.keys import KeyIndex
 from sash.slicing.ordered_slices import OrderedSliceState
 from sash.slicing.ranges import look_at
-from sash.slicing.results import output_schema, rank_column, window_column
+from sash.slicing.results import as_type, output_schema, rank_column, window_column
 from sash.slicing.row_state import RowState
 from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState
@@ -123,7 +123,7 @@ class WindowManager:
             state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
         candidates = self._candidates(state, step, keys)
         if candidates:
-            view, ids = state.view(keys, candidates) if isinstance(state, RowState) else state.view(keys, *self._span(candidates, step))
+            view, ids = state.view(keys) if isinstance(state, RowState) else state.view(keys, *self._span(candidates, step))
         if view is not None and isinstance(state, SliceState) and self._together(step, view, candidates):
             periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
             together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
@@ -192,10 +192,8 @@ class WindowManager:
         ranks = None if bounds.rows is None else bounds.rows[0]
         if isinstance(state, RowState):
             asked = state.open_windows(query, bounds.keys, due, ranks)
-            if not isinstance(shape, Ranks):
-                # What was due at the last step is closed, but a row at that very time may end a window that follows rows.
-                follows = isinstance(shape, Marks | ContextAwareWindow)
-                asked &= due >= step.closed_before if follows else due > step.closed_before
+            if not isinstance(shape, Ranks | Marks | ContextAwareWindow):  # of those, a late row may end one that was due before
+                asked &= due > step.closed_before
         else:
             asked = due > after
         if since > FAR_BACK and not forever:
@@ -302,6 +300,6 @@ def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[Sta
                 columns.append(values)
             if REVISION in schema.names:
                 columns += [pa.array(report.revision), pa.array(report.retracted)]
-            arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(columns, schema, strict=True)]
+            arrays = [as_type(c, f.type) for c, f in zip(columns, schema, strict=True)]
             found.append(pa.Table.from_arrays(arrays, schema=schema))
     return found[0] if len(found) == 1 else pa.concat_tables(found) if found else schema.empty_table()

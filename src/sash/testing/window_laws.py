@@ -6,7 +6,7 @@ from typing import Any
 
 from sash.errors import BrokenLaw, InvalidArgument
 from sash.types import FAR_AHEAD
-from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Edges, Window
+from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Edges, Window, is_plain
 
 
 def check_window(window: Window, *, values: Any = None, examples: int = 200, times: tuple[int, int] = (-1000, 1000)) -> None:
@@ -78,3 +78,5 @@ def _context_aware(window: ContextAwareWindow, name: str, rows: list[tuple[int, 
         if early:
             seen = rows[: place + 1]
             raise BrokenLaw(f"{name}.notify at {time} changed the edge {early[0]}, which lies before the row (rows: {seen})")
+        if not is_plain(context):
+            raise BrokenLaw(f"{name}.notify gave the context {context!r}; it must be a value that JSON can hold, because state carries it")

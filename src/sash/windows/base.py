@@ -174,9 +174,14 @@ class ContextFreeWindow(Window, Shape):
 class Edges:
     """What a context aware window is given to say where its windows start and end."""
 
-    def __init__(self) -> None:
-        self.starts: list[int] = []
-        self.ends: list[int] = []
+    def __init__(self, starts: Iterable[int] = (), ends: Iterable[int] = ()) -> None:
+        self.starts: list[int] = list(starts)
+        self.ends: list[int] = list(ends)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Edges) and (self.starts, self.ends) == (other.starts, other.ends)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def start(self, t: int) -> None:
         """A window starts at ``t``."""
@@ -192,14 +197,24 @@ class Edges:
         self.ends = [e for e in self.ends if e != t]
 
 
+def is_plain(context: Any) -> bool:
+    """Whether JSON can hold a context, and gives the same back."""
+    if isinstance(context, list):
+        return all(map(is_plain, context))
+    if isinstance(context, dict):
+        return all(isinstance(name, str) for name in context) and all(map(is_plain, context.values()))
+    return context is None or isinstance(context, bool | int | float | str)
+
+
 class ContextAwareWindow(Window, Shape):
     """A window type whose edges depend on the rows. ``notify`` is called for each row of a key, in the order of time.
 
-    Under disorder it is called again from the slice of the late row on, with the context that it had there. A context must be a
-    value that JSON can hold (a number, text, a list, a dictionary), because snapshots carry it.
+    When a row comes late, the rows that are kept of its key are shown again, from the context that it had before the first of them. A
+    context must be a value that JSON can hold (a number, text, a list, a dictionary), because snapshots carry it.
     """
 
     context = "forward context free"
+    never_ends = True
 
     def begin(self) -> Any:
         """The context before a key's first row."""
