@@ -148,17 +148,16 @@ def bit_counter(count: int) -> Any:
             def bits(first: Any) -> Any:
                 byte = builder.gep(valid, [builder.lshr(first, ir.Constant(i64, 3))])
                 word = builder.load(builder.bitcast(byte, i32.as_pointer()), align=1)
-                shifted = builder.lshr(word, builder.trunc(builder.and_(first, ir.Constant(i64, 7)), i32))
-                return builder.and_(shifted, ir.Constant(i32, (1 << count) - 1))
+                return builder.lshr(word, builder.trunc(builder.and_(first, ir.Constant(i64, 7)), i32))
 
             # Lane k has what has come of the bits from j on, and what has not yet gone of those from i on, side by side in a word.
-            leaving = bits(i)
-            both = builder.or_(bits(j), builder.shl(leaving, ir.Constant(i32, 16)))
+            coming = builder.and_(bits(j), ir.Constant(i32, (1 << count) - 1))
+            both = builder.or_(coming, builder.shl(bits(i), ir.Constant(i32, 16)))
             here = [(1 << k) - 1 | ((1 << count) - (1 << k)) << 16 for k in range(count)]
             vector = ir.VectorType(i32, count)
             moved = _ones(builder, builder.and_(splat(builder, both, count), ir.Constant(vector, [ir.Constant(i32, h) for h in here])))
-            first = builder.sub(_bits_before(builder, valid, before, j), _bits_before(builder, valid, before, i))
-            first = builder.sub(first, builder.zext(_ones(builder, leaving), i64))
+            behind = builder.add(i, ir.Constant(i64, count))  # of the window from here to j no lane loses or gains a row
+            first = builder.sub(_bits_before(builder, valid, before, j), _bits_before(builder, valid, before, behind))
             return builder.add(splat(builder, first, count), builder.zext(moved, ir.VectorType(i64, count)))
 
         return Lanes(types.int64, count)(valid, before, types.int64, types.int64), generate
