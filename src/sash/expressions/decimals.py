@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.expressions.functions import DIGITS, Datum, Undefined
+from sash.expressions.datum import DIGITS, Datum, Undefined
 
 MOST = 38
 FEWEST_BEHIND = 6
@@ -52,9 +52,10 @@ def remainder_type(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 Types = Callable[[pa.DataType, pa.DataType], pa.DataType]
+Operation = Callable[[Datum, Datum], Datum]
 
 
-def arithmetic(arrow: Callable[[Datum, Datum], Datum] | None, one: Callable[[Decimal, Decimal], Decimal], types: Types) -> Datum:
+def arithmetic(arrow: Operation | None, one: Callable[[Decimal, Decimal], Decimal], types: Types) -> Operation:
     """An operation: Arrow's own where it has one and the result fits, else value by value."""
 
     def compute(a: Datum, b: Datum) -> Datum:

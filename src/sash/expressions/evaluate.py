@@ -15,7 +15,8 @@ from sqlglot import exp
 from sash.errors import InvalidExpression, UnknownName, unknown
 from sash.expressions import decimals
 from sash.expressions import functions as f
-from sash.expressions.functions import ALIASES, FUNCTIONS, Datum, together
+from sash.expressions.datum import DIGITS, Datum, Undefined
+from sash.expressions.functions import ALIASES, FUNCTIONS, together
 
 
 def evaluate(tree: exp.Expression, table: pa.Table, text: str) -> Datum:
@@ -89,19 +90,19 @@ class _Evaluation:
         except (pa.ArrowInvalid, InvalidExpression) as error:
             if isinstance(node, exp.TryCast) and not isinstance(value, pa.Scalar):
                 return pa.array([_one_cast(v, target) for v in value], target)
-            raise f.Undefined(f"cast to {target} failed: {str(error).splitlines()[0]}") from error
+            raise Undefined(f"cast to {target} failed: {str(error).splitlines()[0]}") from error
 
     def guarded(self, node: exp.Expression, where: Callable[[], pa.Array]) -> Datum:
         """A value that Spark asks for in some rows only: in the others it may have none, and is not looked at."""
         try:
             return self.of(node)
-        except (f.Undefined, pa.ArrowInvalid):
+        except (Undefined, pa.ArrowInvalid):
             some = where()
             if len(some) and some.true_count == len(some):
                 raise
         try:
             found = _Evaluation(self.table.filter(some)).of(node)
-        except (f.Undefined, pa.ArrowInvalid):
+        except (Undefined, pa.ArrowInvalid):
             if some.true_count:
                 raise
             return pa.scalar(None, pa.null())  # no row asks for it, and it is the same for all
@@ -118,7 +119,7 @@ class _Evaluation:
         if isinstance(value, pa.Scalar) and not self.table.num_rows:
             return pa.scalar(None, value.type) if value.equals(zero) else value
         if pc.any(pc.equal(value if not isinstance(value, pa.Scalar) else pa.repeat(value, 1), zero)).as_py():
-            raise f.Undefined("division by zero; guard it, e.g. `case when d <> 0 then n / d end`")
+            raise Undefined("division by zero; guard it, e.g. `case when d <> 0 then n / d end`")
         return value
 
     def flags(self, condition: Datum, *, unknown: bool = False) -> pa.Array:
@@ -309,7 +310,7 @@ def _cast(value: Datum, target: pa.DataType) -> Datum:
     if pa.types.is_decimal(target) and pa.types.is_decimal(source) and target.scale < source.scale:
         return pc.round(value, ndigits=target.scale, round_mode="half_towards_infinity").cast(target)
     if pa.types.is_decimal(target) and pa.types.is_integer(source):
-        return value.cast(pa.decimal128(min(38, f.DIGITS[source.bit_width] + target.scale), target.scale)).cast(target)
+        return value.cast(pa.decimal128(min(38, DIGITS[source.bit_width] + target.scale), target.scale)).cast(target)
     return value.cast(target)
 
 

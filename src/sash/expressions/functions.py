@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.errors import InvalidExpression
-
-Datum = Any
-"""An Arrow array or scalar."""
-
-
-class Undefined(InvalidExpression):
-    """An expression has no value for some row."""
+from sash.expressions import decimals
+from sash.expressions.datum import DIGITS, Datum, Undefined
 
 
 def is_float(value: Datum) -> bool:
@@ -51,9 +45,6 @@ def _common_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType:
     pairs = [(t.precision, t.scale) if pa.types.is_decimal(t) else (DIGITS.get(t.bit_width, 20), 0) for t in (a, b)]
     scale = max(s for _, s in pairs)
     return pa.decimal128(min(38, max(p - s for p, s in pairs) + scale), scale)
-
-
-DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 
 
 def together(values: list[Datum]) -> list[Datum]:
@@ -142,8 +133,6 @@ def rounded(value: Datum, digits: Datum | None = None) -> Datum:
     """Half away from zero, as Spark's ``round``."""
     places = 0 if digits is None else int(digits.as_py())
     if pa.types.is_decimal(value.type):
-        from sash.expressions import decimals
-
         return decimals.rounded(value, places)
     return pc.round(value, ndigits=places, round_mode="half_towards_infinity")
 
@@ -158,23 +147,10 @@ def substring(text: Datum, start: Datum, length: Datum | None = None) -> Datum:
     """Counted from 1, or from the end where negative."""
     first = int(start.as_py())
     count = None if length is None else max(0, int(length.as_py()))
-    if first < 0:
-        size = pc.utf8_length(text)
-        if count is not None and first + count < 0:
-            # What lies before the text counts, so a short text yields less.
-            pieces = [_slice_from_end(v.as_py(), first, count) for v in (text if not isinstance(text, pa.Scalar) else [text])]
-            return pa.array(pieces, pa.string()) if not isinstance(text, pa.Scalar) else pa.scalar(pieces[0], pa.string())
-        del size
-        return pc.utf8_slice_codeunits(text, start=first)
+    if first < 0:  # what lies before a short text counts as well
+        return pc.utf8_slice_codeunits(text, start=first, stop=None if count is None or first + count >= 0 else first + count)
     begin = max(first - 1, 0)
     return pc.utf8_slice_codeunits(text, start=begin, stop=None if count is None else begin + count)
-
-
-def _slice_from_end(text: str | None, first: int, count: int) -> str | None:
-    if text is None:
-        return None
-    begin = len(text) + first
-    return text[max(begin, 0) : max(begin + count, 0)]
 
 
 def text(value: Datum) -> Datum:

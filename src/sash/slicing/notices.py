@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.errors import InvalidArgument
-from sash.slicing.view import SortedRows
+from sash.slicing.view import SortedRows, runs
 from sash.windows.base import ContextAwareWindow, Edges, is_plain
 
 Array = npt.NDArray[Any]
@@ -72,12 +72,11 @@ class Notices:
 
     def _show(self, rows: SortedRows, keys: Array, start: Array, stop: Array, known: dict[int, Noticed]) -> list[Noticed]:
         """Show some keys' rows, from one number to another, from what is known on."""
-        lengths = stop - start
-        ends = np.cumsum(lengths)
-        places = np.arange(int(lengths.sum())) + np.repeat(rows.key_offsets[keys] + start - (ends - lengths), lengths)
+        places, _ = runs(rows.key_offsets[keys] + start, rows.key_offsets[keys] + stop)
+        ends = np.cumsum(stop - start)
         read = [v.tolist() if isinstance(v := rows.values(text, places), np.ndarray) else v for text in self._window.reads]
         ticks, window, shown = rows.ticks[places].tolist(), self._window, []
-        for key, first, last in zip(keys.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
+        for key, first, last in zip(keys.tolist(), (ends - (stop - start)).tolist(), ends.tolist(), strict=True):
             noticed = known[key] if key in known else self._nothing()
             for i in range(first, last):
                 noticed.context = window.notify(noticed.context, ticks[i], *[values[i] for values in read], edges=noticed.edges)

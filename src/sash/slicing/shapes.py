@@ -16,7 +16,7 @@ from sash import threads
 from sash.algorithms import tables
 from sash.algorithms.memory import pooled
 from sash.slicing.notices import Found, Notices
-from sash.slicing.view import Bounds, SortedRows, View, no_bounds
+from sash.slicing.view import Bounds, SortedRows, View, no_bounds, runs
 from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import (
     ContextAwareWindow,
@@ -141,12 +141,8 @@ class OfRanks(Handler[Ranks]):
     def _ranked(rows: SortedRows, every: int, offset: int) -> Array:
         """The places of ranks at equal distances, from ``offset`` on."""
         gone = 0 if rows.bases is None else rows.bases
-        counts = np.diff(rows.key_offsets)
         first = np.maximum(offset, offset + -(-(gone - offset) // every) * every) - gone  # among the rows that are there
-        many = np.maximum(0, -(-(counts - first) // every))
-        ends = np.cumsum(many)
-        number = np.arange(int(many.sum())) - np.repeat(ends - many, many)
-        places: Array = np.repeat(rows.key_offsets[:-1] + first, many) + number * every
+        places, _ = runs(rows.key_offsets[:-1] + first, rows.key_offsets[1:], every)
         return places
 
     def bounds(self, shape: Ranks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:

@@ -63,11 +63,7 @@ class SortedRows:
 
     def values(self, text: str, places: Array | None = None) -> Array | list[Any]:
         """What an expression is for the rows, or for some of them; a condition that is null is false."""
-        table = self.table
-        if places is not None and len(places) < self.count:
-            together = len(places) and int(places[-1]) - int(places[0]) + 1 == len(places)
-            table = table.slice(int(places[0]), len(places)) if together else table.take(pa.array(places))
-        found = parse(text).evaluate(table)
+        found = parse(text).evaluate(self.table if places is None else some_rows(self.table, places))
         if pa.types.is_boolean(found.type):
             flags: Array = found.fill_null(False).to_numpy(zero_copy_only=False)
             return flags
@@ -95,6 +91,20 @@ class Bounds:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+
+def runs(start: Array, stop: Array, step: int = 1) -> tuple[Array, Array]:
+    """The numbers of runs, ``start`` to ``stop - 1`` in steps, one after the other, and which run each is of."""
+    lengths = np.maximum(0, -(-(stop - start) // step))
+    owner = np.repeat(np.arange(len(start)), lengths)
+    ends = np.cumsum(lengths)
+    return np.repeat(start, lengths) + (np.arange(len(owner)) - np.repeat(ends - lengths, lengths)) * step, owner
+
+
+def some_rows(table: pa.Table, places: Array) -> pa.Table:
+    """Rows of a table; nothing is copied where they lie together."""
+    together = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places) and bool(np.all(np.diff(places) == 1))
+    return table.slice(int(places[0]), len(places)) if together else table.take(pa.array(places))
 
 
 def no_bounds() -> Bounds:

@@ -70,7 +70,7 @@ def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
         if lines:
             found[name] = "".join(lines)
         used = [function.__globals__.get(n) for n in function.__code__.co_names]
-        waiting += [f for f in used if isinstance(f, FunctionType) and not f.__module__.startswith("sash.")]
+        waiting += [f for f in used if isinstance(f, FunctionType) and not (f.__module__ or "").startswith("sash.")]
     return found
 
 
@@ -80,7 +80,7 @@ def by_value(request: Request) -> Iterator[None]:
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     names = {f.__module__ for f in request.own_functions()} | {c.__module__ for c in request.own_windows()}
     with ExitStack() as stack:
-        for module in (sys.modules.get(name) for name in sorted(names)):
+        for module in (sys.modules.get(name) for name in sorted(filter(None, names))):
             if module is not None and module.__name__ != "__main__" and not _is_installed(module):
                 cloudpickle.register_pickle_by_value(module)
                 stack.callback(cloudpickle.unregister_pickle_by_value, module)

@@ -181,8 +181,6 @@ class Edges:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Edges) and (self.starts, self.ends) == (other.starts, other.ends)
 
-    __hash__ = None  # type: ignore[assignment]
-
     def start(self, t: int) -> None:
         """A window starts at ``t``."""
         self.starts.append(t)
