@@ -29,14 +29,16 @@ class Runs:
     def total(self) -> int:
         return int(self.counts.sum())
 
+    @property
+    def nbytes(self) -> int:
+        return int(self.values.nbytes + self.counts.nbytes)
+
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, Runs)
             and np.array_equal(self.counts, other.counts)
             and np.array_equal(self.values, other.values, equal_nan=self.values.dtype.kind == "f")
         )
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 EMPTY = Runs(np.empty(0), np.empty(0, np.int64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -150,12 +151,14 @@ class KeptFields(KeptColumn):
 class KeptObjects(KeptColumn):
     """Partials that are Python objects."""
 
-    nbytes = 0
-
     def __init__(self, column: Column) -> None:
         self.column = column
         self.states: list[Any] = []
         self.held = np.empty(0, np.int64)
+
+    @property
+    def nbytes(self) -> int:  # type: ignore[override]
+        return self.held.nbytes + sum(getattr(s, "nbytes", None) or sys.getsizeof(s) for s in self.states)
 
     def keep(self, made: tuple[list[Any], Array]) -> None:
         self.states, self.held = made

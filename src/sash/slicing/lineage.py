@@ -23,6 +23,10 @@ class Lineage:
         self._rest = np.empty(0, np.int64)
         """The places that the others had."""
 
+    @property
+    def nbytes(self) -> int:
+        return self._rest.nbytes
+
     def look(self, rows: int) -> None:
         """Remember where the rows are now."""
         self._front, self._shift, self._rest = rows, 0, np.empty(0, np.int64)
@@ -78,6 +82,10 @@ class GrowingColumns:
 
     def __len__(self) -> int:
         return self._end - self._begin
+
+    @property
+    def nbytes(self) -> int:
+        return self._buffer.nbytes
 
     def since(self, first: int) -> Array:
         """The columns from one place on, as a view."""

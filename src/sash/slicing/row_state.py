@@ -393,8 +393,9 @@ class RowState:
 
     @property
     def stats(self) -> dict[str, int]:
-        held = self.table.nbytes + sum(table.nbytes for table, _, _, _ in self.waiting.runs)
-        return {"slices": len(self.slices), "kept_rows": self.kept, "bytes": held + 32 * self.kept + self.slices.nbytes}
+        rows = self.table.nbytes + self.numbers_of_rows.nbytes + self.lineage.nbytes
+        waiting = sum(part.nbytes for run in self.waiting.runs for part in run)
+        return {"slices": len(self.slices), "kept_rows": self.kept, "bytes": rows + waiting + self.slices.nbytes}
 
     @property
     def merges(self) -> int:
