@@ -10,6 +10,7 @@ from sash.aggregates.count import Count
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index, Rows, States, combine, identity, invert, lift, load, same, store
+from sash.types import FAR_AHEAD
 
 DIGIT = 11
 """Bits that one pass of the radix sort looks at."""
@@ -153,14 +154,19 @@ def add_up(S: States, T: States, begin: int, end: int) -> int:
 
 
 def locate(
-    X: Rows, ticks: Index, keys: Index, several: int, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int,
-    shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, S: States,
+    X: Rows, ticks: Index, keys: Index, key_count: int, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int,
+    shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, filled: Index, S: States,
 ) -> int:  # fmt: skip
-    """:func:`cells` and :func:`scatter_any` in one pass, for rows in any order; and each place's first and last tick and its rows.
+    """:func:`cells` and :func:`scatter_any` in one pass, for rows in any order; and each place's first and last tick and its rows. Then the
+    places that have rows move to the front; returns how many they are, and ``filled`` says which they were.
 
     Places count the ``edge_count`` edges from ``skip`` on. ``edges`` has one more at the end that no row reaches. Unless ``many``, no
-    stretch of ``2**shift`` ticks has two edges; unless ``several``, all keys are 0.
+    stretch of ``2**shift`` ticks has two edges.
     """
+    for p in range(key_count * edge_count):
+        first[p], last[p], counts[p] = FAR_AHEAD, -FAR_AHEAD, 0
+        store(S, p, identity())
+    several = key_count > 1
     s = identity()
     for i in range(count):
         t = ticks[i]
@@ -178,7 +184,13 @@ def locate(
         counts[p] += 1
         s = combine(load(S, p), lift(X, i))
         store(S, p, s)
-    return count
+    q = 0
+    for p in range(key_count * edge_count):
+        if counts[p] > 0:
+            first[q], last[q], counts[q], filled[q] = first[p], last[p], counts[p], p
+            store(S, q, load(S, p))
+            q += 1
+    return q
 
 
 def add_at(S: States, places: Index, T: States, count: int) -> int:

@@ -121,8 +121,7 @@ def scattered(stream: Stream, partials: list[Partials], edges: Array) -> View:
     counts = filled if kept is None else filled[kept]
     starts = edges[occupied % len(edges)]
     key_offsets = np.searchsorted(occupied, np.arange(keys.count + 1) * len(edges))
-    row_offsets = np.concatenate([[0], np.cumsum(counts)])
-    return View(key_offsets.astype(np.int64), starts, starts, starts, row_offsets)
+    return View(key_offsets.astype(np.int64), starts, starts, starts, counts)
 
 
 def edges_between(plan: Plan, first: int, last: int, limit: int) -> Array | None:
@@ -184,7 +183,7 @@ def cut(plan: Plan, rows: SortedRows, more: Array | None = None) -> View:
     row_offsets = np.append(np.flatnonzero(starts[:-1]), rows.count).astype(np.int64)
     first, last = rows.ticks[row_offsets[:-1]], rows.ticks[row_offsets[1:] - 1]
     key_offsets = np.searchsorted(row_offsets[:-1], rows.key_offsets).astype(np.int64)
-    return View(key_offsets, first, first, last, row_offsets, rows)
+    return View(key_offsets, first, first, last, np.diff(row_offsets), rows)
 
 
 def gather(plan: Plan, table: pa.Table, row_offsets: Array) -> list[Partials]:

@@ -117,7 +117,7 @@ class KeptFields(KeptColumn):
             for mine, new in zip(states, made, strict=True):
                 mine[again] = new
             held[again] = counts
-        return (states, held), StoredPartials(self.column, self.form, states, held, None)
+        return (states, held), StoredPartials(self.column, self.kernels, states, held, None)
 
     def _taken_away(self, change: Change, table: pa.Table, states: list[Array], held: Array) -> Array:
         """Take the rows that went out of their slices (figure 6); those slices for which that cannot be done."""

@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.algorithms import reduce, tables
+from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.slicing.inputs import Fields
 from sash.slicing.partials import FieldPartials, answered, spread
-from sash.slicing.ranges import Ranges
+from sash.slicing.ranges import FEW_RANGES, Ranges
 from sash.slicing.tree import SliceTree
 from sash.types import dtype
 
@@ -25,18 +26,21 @@ Array = npt.NDArray[Any]
 class StoredPartials(FieldPartials):
     """Partials that are there already."""
 
-    def __init__(self, column: Any, form: Any, states: list[Array], held: Array, tree: SliceTree | None) -> None:
+    def __init__(self, column: Any, kernels: Kernels, states: list[Array], held: Array, tree: SliceTree | None) -> None:
         self.column = column
-        self.inputs = Fields(form, [], True, None, None)
+        self.inputs = Fields(kernels.form, [], True, None, None)
         self.held = None
         self.row_count = 0
         self.states = states
         self.counts = None if held.all() else np.concatenate([[0], np.cumsum(held)])  # None: no slice is without rows
         self._prefixes = None
         self._tree = tree
+        self._kernels = kernels
 
     def results(self, asked: Ranges) -> pa.Array:
         if self._tree is None:
+            if len(asked) <= FEW_RANGES and not asked.empty:
+                return self._lowered(self._kernels.one_by_one(self.states, asked), answered(asked, self.counts))
             return super().results(asked)
         full, places = asked.without_empty()
         output = self._tree.answer(full)
@@ -55,23 +59,33 @@ class Kernels:
         self.gather = compiled(generate(reduce.segments, form, masked=True))
         self.join = compiled(generate(reduce.segments, form, masked=True, partials=True))
         self.state = self.join.module.state
-        self._form = form
+        self.form = form
+
+    def one_by_one(self, states: list[Array], asked: Ranges) -> Output:
+        """The results of a few ranges of slices."""
+        output = make_output(self.form, self._ranges.module, len(asked))
+        self._ranges(*states, asked.lo, asked.hi, 0, len(asked), *output.arguments())
+        return check(output, self.form)
+
+    @cached_property
+    def _ranges(self) -> Kernel:
+        return compiled(generate(reduce.ranges, self.form, masked=True, partials=True))
 
     @cached_property
     def scatter(self) -> Kernel:
-        return compiled(generate(tables.scatter_any, self._form, masked=True))
+        return compiled(generate(tables.scatter_any, self.form, masked=True))
 
     @cached_property
     def add_at(self) -> Kernel:
-        return compiled(generate(tables.add_at, self._form, masked=True, partials=True))
+        return compiled(generate(tables.add_at, self.form, masked=True, partials=True))
 
     @cached_property
     def clear(self) -> Kernel:
-        return compiled(generate(tables.clear, self._form, masked=True))
+        return compiled(generate(tables.clear, self.form, masked=True))
 
     @cached_property
     def locate(self) -> Kernel:
-        return compiled(generate(tables.locate, self._form, masked=True))
+        return compiled(generate(tables.locate, self.form, masked=True))
 
     def nothing(self, count: int) -> list[Array]:
         """The partials of no rows."""

@@ -83,6 +83,8 @@ class SliceState:
         """Whether slices came, went or merged since the trees were made."""
         self.gap = min((q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)), default=FAR_AHEAD)
         """The shortest session gap; slices are cut where rows are further apart."""
+        self._earliest_ends: dict[int, int] = {}
+        """For a session gap, a time before which no open session has its last row."""
 
     # The slice store: chunks.
 
@@ -172,30 +174,29 @@ class SliceState:
 
     def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> Slices | None:
         """Rows in any order, straight to their slices."""
-        first, last = span
         keys = np.unique(codes) if self.plan.by else ONE_KEY
         local = np.searchsorted(keys, codes) if self.plan.by else codes
         limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
-        edges = self.slicer.edges(first, last, limit)
+        edges = self.slicer.edges(*span, limit)
         if edges is None:
             return None
         total = len(keys) * len(edges)
-        counts = np.zeros(total, np.int64)
-        firsts, lasts = np.full(total, FAR_AHEAD, np.int64), np.full(total, -FAR_AHEAD, np.int64)
+        firsts, lasts, counts, kept = np.empty((4, total), np.int64)
         places = np.empty(len(ticks), np.int64)
-        wide = [kernels.nothing(total) for kernels in self.kernels]
+        wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
         settings = self.slicer.locator(edges)
-        rows = (ticks, local, int(len(keys) > 1), len(ticks))
+        rows = (ticks, local, len(keys), len(ticks))
         # The first aggregate goes along with finding the places, the others follow.
-        self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, *wide[0])
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide[0])
+        first, last, count, kept = firsts[:filled], lasts[:filled], counts[:filled], kept[:filled]
+        if self.gap < FAR_AHEAD and np.any(last - first > self.gap):
+            return None  # there may be a gap within a slice
         for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
-        kept = np.flatnonzero(counts)
-        if self.gap < FAR_AHEAD and np.any(lasts[kept] - firsts[kept] > self.gap):
-            return None  # there may be a gap within a slice
-        states = [[a[kept] for a in group] for group in wide]
-        held = [counts[kept] if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
-        return Slices(keys[kept // len(edges)], edges[kept % len(edges)], firsts[kept], lasts[kept], counts[kept], held, states)
+        states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
+        held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
+        key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (np.repeat(keys, filled), edges[kept])
+        return Slices(key, cell, first, last, count, held, states)
 
     # The slice manager: update and merge.
 
@@ -207,6 +208,7 @@ class SliceState:
 
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
+        self._note(new)
         if not self._measured_for:  # as many keys as come first
             self.chunks = self._measured(len(np.unique(new.key)))
         for number, part in self.chunks.split(new):
@@ -241,8 +243,9 @@ class SliceState:
             return None
         first, last = np.minimum(old.first[places], new.first[:fresh]), np.maximum(old.last[places], new.last[:fresh])
         if self.gap < FAR_AHEAD:
-            alone = np.append(old.cell[1:], FAR_AHEAD)[places] != cell
-            if not alone.all() or np.any(last - first > self.gap):
+            behind = np.minimum(places + 1, len(old) - 1)
+            shared = (old.cell[behind] == cell) & (behind > places)  # by two slices with a gap between them
+            if np.any(shared | (last - first > self.gap)):
                 return None
         old.first[places], old.last[places] = first, last
         old.count[places] += new.count[:fresh]
@@ -252,7 +255,7 @@ class SliceState:
             kernels.add_at(*mine_states, places, *new_states, fresh)
         if fresh < len(new):
             self._grown = True
-            return old.rebuilt([np.concatenate([a, b[fresh:]]) for a, b in zip(old.columns(), new.columns(), strict=True)])
+            return old.followed_by(new, fresh)
         if self.trees is not None and not self._grown:
             for tree, states in zip(self.trees, old.states, strict=True):
                 tree.update(states, places)
@@ -284,7 +287,23 @@ class SliceState:
             return []
         queries = self.slicer.queries
         found = self.slicer.ending(after, until)
-        return [k for k in found if not isinstance(s := queries[k].shape, Gaps) or np.any(self._session_ends(s.gap)[0] + s.gap < until)]
+        return [k for k in found if not isinstance(s := queries[k].shape, Gaps) or self._has_ended_session(s.gap, after, until)]
+
+    def _has_ended_session(self, gap: int, after: int, until: int) -> bool:
+        """Whether a session became final between two horizons."""
+        if self._earliest_ends.get(gap, FAR_BACK) + gap >= until:
+            return False
+        ends, _ = self._session_ends(gap)
+        ends = ends[ends + gap >= after]
+        earliest = int(ends.min(initial=FAR_AHEAD))
+        self._earliest_ends[gap] = earliest
+        return earliest + gap < until
+
+    def _note(self, new: Slices) -> None:
+        """Slices come: a session may now end with the oldest of them, but none ends earlier than it did."""
+        if self._earliest_ends:
+            oldest = int(new.first.min(initial=FAR_AHEAD))
+            self._earliest_ends = {gap: min(end, oldest) for gap, end in self._earliest_ends.items()}
 
     def _session_ends(self, gap: int) -> tuple[Array, Array]:
         """The last row of each session, and how many slices it has."""
@@ -316,7 +335,7 @@ class SliceState:
     def partials_over(self, slices: Slices) -> list[Partials]:
         """Each aggregate over some slices."""
         trees: list[SliceTree | None] = list(self.trees) if self.trees is not None else [None] * len(self.forms)
-        return [StoredPartials(*parts) for parts in zip(self.plan.columns, self.forms, slices.states, slices.held, trees, strict=True)]
+        return [StoredPartials(*parts) for parts in zip(self.plan.columns, self.kernels, slices.states, slices.held, trees, strict=True)]
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         """Rows whose windows are all closed."""
@@ -442,5 +461,5 @@ FEW_CHUNKS = 2
 
 def view_of(slices: Slices, keys: int) -> View:
     """Slices as window bounds see them."""
-    offsets = np.searchsorted(slices.key, np.arange(keys + 1)).astype(np.int64)
-    return View(offsets, slices.first, slices.first, slices.last, np.concatenate([[0], np.cumsum(slices.count)]))
+    offsets = np.searchsorted(slices.key, np.arange(keys + 1)).astype(np.int64) if keys > 1 else np.array([0, len(slices)])
+    return View(offsets, slices.first, slices.first, slices.last, slices.count)

@@ -40,6 +40,8 @@ class Slicer:
         self._closed, self._lookup = self._edges, self._edges
         self._shift = self._many = 0
         self._looked_until: int | None = None
+        self._oldest = FAR_AHEAD, FAR_AHEAD, FAR_BACK
+        """The start of the earliest open window, and the horizons from and to which that holds."""
         self._next_ends = self._edges
         """Each periodic query's next window end, as of the last look."""
         # Starts, and ends where they are not starts as well.
@@ -151,8 +153,13 @@ class Slicer:
         """Where the earliest periodic window starts that ends after ``horizon``."""
         if not len(self.every):
             return FAR_AHEAD
-        number = (horizon - self.offset - self.size) // self.every + 1
-        return int((self.offset + number * self.every).min())
+        start, since, until = self._oldest
+        if not since <= horizon < until:
+            starts = self.offset + ((horizon - self.offset - self.size) // self.every + 1) * self.every
+            start = int(starts.min())
+            # It stays the earliest until it ends: the others' next windows only start later.
+            self._oldest = start, horizon, int((starts + self.size)[starts == start].max())
+        return start
 
     def late(self, ticks: Array, horizon: int) -> Array:
         """Rows all of whose windows had ended by ``horizon``."""

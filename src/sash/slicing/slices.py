@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+FEWEST = 64
+"""There is room for so many slices at least where more will come."""
+
 
 @dataclass(frozen=True)
 class Slices:
@@ -24,6 +27,8 @@ class Slices:
     held: list[Array]
     """For each aggregate how many rows of the slice it took in."""
     states: list[list[Array]]
+    room: list[Array] | None = None
+    """Longer arrays, of which the columns are the beginnings."""
 
     def __len__(self) -> int:
         return len(self.key)
@@ -40,6 +45,21 @@ class Slices:
             groups.append(rest[: len(group)])
             rest = rest[len(group) :]
         return Slices(key, cell, first, last, count, held, groups)
+
+    def followed_by(self, others: Slices, since: int) -> Slices:
+        """These, and of others those from one on; what is there is not copied each time, so only the result may be followed by more."""
+        columns, count = self.columns(), len(self)
+        total = count + len(others) - since
+        room = self.room
+        if room is None or total > len(room[0]) or any(c.base is not r for c, r in zip(columns, room, strict=True)):
+            room = [np.empty(max(FEWEST, 2 * total), c.dtype) for c in columns]
+            for whole, part in zip(room, columns, strict=True):
+                whole[:count] = part
+        for whole, more in zip(room, others.columns(), strict=True):
+            whole[count:total] = more[since:]
+        made = self.rebuilt([whole[:total] for whole in room])
+        object.__setattr__(made, "room", room)
+        return made
 
     def take(self, places: Array) -> Slices:
         """Some of them."""

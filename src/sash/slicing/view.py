@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ class View:
     """A tick of each slice that tells which windows it is in: its edge, or its first row."""
     first: Array
     last: Array
-    row_offsets: Array
-    """Slice ``j`` has the key's rows ``row_offsets[j]`` to ``row_offsets[j + 1] - 1``, counted over all keys."""
+    counts: Array
+    """How many rows each slice has."""
     rows: SortedRows | None = None
 
     @property
@@ -35,6 +36,11 @@ class View:
     @property
     def count(self) -> int:
         return len(self.starts)
+
+    @cached_property
+    def row_offsets(self) -> Array:
+        """Slice ``j`` has the key's rows ``row_offsets[j]`` to ``row_offsets[j + 1] - 1``, counted over all keys."""
+        return np.concatenate([[0], np.cumsum(self.counts)])
 
     def key_of_slices(self) -> Array:
         """Each slice's key."""

@@ -271,11 +271,13 @@ def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
     return output_schema(plan, extra=extra)
 
 
-def _named(names: pa.Array, queries: Array) -> pa.Array:
+def _named(plan: Plan, queries: Array) -> pa.Array:
     """Each window's query."""
+    if len(queries) == 1:
+        return plan.query_names.slice(int(queries[0]), 1)
     if len(queries) > FEW_WINDOWS:
-        return names.take(pa.array(queries))
-    return pa.array([names[k].as_py() for k in queries.tolist()], pa.string())
+        return plan.query_names.take(pa.array(queries))
+    return pa.array([plan.queries[k].name for k in queries.tolist()], pa.string())
 
 
 def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
@@ -283,12 +285,11 @@ def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[Sta
     found: list[pa.Table] = []
     for state, view, reports in parts:
         partials = state.partials(view)
-        names = state.plan.query_names
         for report in reports:
             bounds = report.bounds
             asked = look_at(bounds.lo, bounds.hi)
             retracted = bool(report.retracted.any())
-            columns: list[Any] = [_named(names, report.queries)]
+            columns: list[Any] = [_named(state.plan, report.queries)]
             columns += keys.take(bounds.keys)
             columns.append(window_column(plan, bounds))
             if plan.has_rows:
