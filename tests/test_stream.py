@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import time
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -314,6 +315,56 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     frame = sash.aggregate(source, W.tumbling("5 seconds"), [S.sum("v")], by="k", time="t", watermark="1 second")
     with pytest.raises(Exception, match=r"(?i)complete"):
         frame.writeStream.format("memory").queryName("complete").outputMode("complete").start()
+
+
+@pytest.mark.parametrize("emit", ["final", "update"])
+def test_a_memory_sink_and_a_listener(folder, emit):
+    from pyspark.sql.streaming import StreamingQueryListener
+
+    heard = []
+
+    class Listener(StreamingQueryListener):
+        def onQueryStarted(self, event):  # noqa: N802
+            pass
+
+        def onQueryProgress(self, event):  # noqa: N802
+            heard.append(event.progress)
+
+        def onQueryIdle(self, event):  # noqa: N802
+            pass
+
+        def onQueryTerminated(self, event):  # noqa: N802
+            pass
+
+    table = stream_rows()
+    folder.add(*in_parts(table, 3))
+    specs, aggs = {n: ENDING[n] for n in ("sliding", "session")}, [S.sum("v").alias("sum"), S.count().alias("n")]
+    frame = sash.aggregate(folder.source(), specs, aggs, by="k", time="t", watermark=DELAY, emit=emit, buckets=2)
+    name, listener = f"in_memory_{emit}", Listener()
+    folder.spark.streams.addListener(listener)
+    try:
+        writer = frame.writeStream.format("memory").queryName(name).outputMode("append" if emit == "final" else "update")
+        query = writer.option("checkpointLocation", str(folder.home / "state")).trigger(availableNow=True).start()
+        query.awaitTermination()
+        deadline = time.monotonic() + 60
+        while len([p for p in heard if str(p.id) == str(query.id)]) < len(query.recentProgress) and time.monotonic() < deadline:
+            time.sleep(0.05)  # listeners hear of it on a thread of their own
+    finally:
+        folder.spark.streams.removeListener(listener)
+    got = folder.spark.table(name).toArrow()
+    wanted = operator_of(table, specs, aggs, DELAY, by="k")
+    if emit == "update":
+        latest = {}
+        for r in sorted(got.to_pylist(), key=lambda r: r["revision"]):
+            latest[(r["query"], r["k"], *r["window"].values())] = r
+        latest = [{n: v for n, v in r.items() if n not in ("revision", "retracted")} for r in latest.values() if not r["retracted"]]
+        got = pa.Table.from_pylist(latest, schema=got.drop_columns(["revision", "retracted"]).schema)
+    assert_same(got.cast(wanted.schema), wanted, keys_of(got, ["k"]))
+    mine = [p for p in heard if str(p.id) == str(query.id)]
+    metrics = [row.asDict() for p in mine for n, row in p.observedMetrics.items() if n.startswith("sash:") and "slices" in row.asDict()]
+    assert sum(m["rows"] for m in metrics) == table.num_rows - table["t"].null_count
+    told = sash.spark.progress(query)
+    assert [m["slices"] for m in metrics] == [t["slices"] for t in told]
 
 
 def test_over_gives_each_row_once_the_watermark_has_passed_it(folder):
