@@ -35,8 +35,7 @@ def available() -> int:
 def shares(begin: int, end: int, *, rows_each: int = 1, multiple: int = 1) -> list[tuple[int, int]]:
     """Cut ``[begin, end)`` into a share for each thread, none too small, at multiples of ``multiple``."""
     total = end - begin
-    most = total * max(1, rows_each) // SMALLEST_SHARE
-    count = min(available(), most) if most > 1 else 1
+    count = max(1, min(available(), total * max(1, rows_each) // SMALLEST_SHARE))
     size = -(-total // count)
     size = -(-size // multiple) * multiple
     return [(start, min(start + size, end)) for start in range(begin, end, size)] if total > 0 else []

@@ -196,7 +196,8 @@ class SliceState:
         states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
         held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
         key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (np.repeat(keys, filled), edges[kept])
-        return Slices(key, cell, first, last, count, held, states)
+        made = Slices(key, cell, first, last, count, held, states)
+        return made if 2 * filled >= total else made.copy()  # what stays holds no more memory than it needs
 
     # The slice manager: update and merge.
 

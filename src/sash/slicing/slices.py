@@ -61,6 +61,10 @@ class Slices:
         object.__setattr__(made, "room", room)
         return made
 
+    def copy(self) -> Slices:
+        """The same in memory of its own."""
+        return self.rebuilt([c.copy() for c in self.columns()])
+
     def take(self, places: Array) -> Slices:
         """Some of them."""
         return self.rebuilt([c[places] for c in self.columns()])
