@@ -190,6 +190,36 @@ def test_slices_are_as_few_as_edges_ask_for():
     assert sessions.stats.merges == 1
 
 
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize("other", [{}, {"other": W.tumbling(100)}, {"other": W.session(7)}])
+def test_rows_on_both_sides_of_a_short_session(by, other):
+    op = sash.Operator(windows={"s": W.session(5), **other}, aggs=[S.count().alias("n")], time="t", by=by)
+    op.add([{"t": 10, "k": 1}])
+    op.advance(0)
+    op.add([{"t": 6, "k": 1}, {"t": 14, "k": 1}])  # further apart than the gap, but not from the row that was there
+    op.advance(0)
+    (one,) = [r for r in op.close().to_pylist() if r["query"] == "s"]
+    assert (one["window"], one["n"]) == ({"start": 6, "end": 19}, 3)
+
+
+@pytest.mark.parametrize("emit", ["final", "update", "running"])
+def test_a_late_row_in_a_band_and_rows_on_both_sides_of_it(emit):
+    op = sash.Operator(windows={"b": W.band(0, 1), "s": W.session(5)}, aggs=[S.count().alias("n")], time="t", emit=emit)
+    op.add([{"t": -1}, {"t": 3}])
+    op.advance(-10)
+    op.add([{"t": 0}])
+    got = {r["query"]: (r["window"]["start"], r["window"]["end"], r["n"]) for r in op.close().to_pylist() if not r.get("retracted")}
+    assert got == {"b": (0, 1, 1), "s": (-1, 8, 3)}
+
+
+def test_a_row_in_a_band_after_one_behind_it():
+    op = sash.Operator(windows=W.band(0, 1), aggs=[S.count().alias("n")], time="t")
+    op.add([{"t": 3}])
+    op.advance(0)
+    op.add([{"t": 0}])
+    assert [r["n"] for r in op.close().to_pylist()] == [1]
+
+
 def test_queries_come_and_go():
     op = sash.Operator(windows={"a": W.tumbling(10)}, aggs=[S.count().alias("n")], time="t")
     op.add([{"t": 1}, {"t": 12}])

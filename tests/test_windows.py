@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from sash import windows as W
 from sash.errors import BrokenLaw
 from sash.testing import check_laws
-from sash.types import Duration, Measure
+from sash.types import FAR_AHEAD, FAR_BACK, Duration, Measure
 from tests import window_oracle
 
 MICROS = Measure(pa.timestamp("us"))
@@ -123,3 +124,28 @@ def test_periodic_edges(size, every, offset, ticks):
         assert found == max(e for e in edges if e <= t)
     low, high = min(ticks), max(ticks)
     assert shape.edges(low, high).tolist() == [e for e in edges if low <= e <= high]
+
+
+@given(
+    gaps=st.lists(st.tuples(st.integers(1, 300), st.integers(1, 9)), max_size=5),
+    ticks=st.lists(st.integers(-200, 1500), min_size=1, max_size=20),
+)
+def test_the_edge_before_a_row_however_far_back(gaps, ticks):
+    """Windows with long pauses between them: the last edge before a row may be further back than any window is long."""
+    windows, at = [], 0
+    for pause, length in gaps:
+        windows.append((at + pause, at + pause + length))
+        at += pause + length
+    edges = sorted({e for pair in windows for e in pair})
+
+    class Visits(W.ContextFreeWindow):
+        longest = 9
+
+        def next_edge(self, t):
+            return min((e for e in edges if e > t), default=FAR_AHEAD)
+
+        def ended(self, after, until):
+            return [(s, e) for s, e in windows if after < e <= until]
+
+    found = Visits().previous_edges(np.array(ticks)).tolist()
+    assert found == [max((e for e in edges if e <= t), default=FAR_BACK) for t in ticks]

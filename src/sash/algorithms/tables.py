@@ -200,6 +200,60 @@ def add_at(S: States, places: Index, T: States, count: int) -> int:
     return count
 
 
+def place_slices(
+    key: Index, cell: Index, first: Index, last: Index, counts: Index, count: int,
+    new_cell: Index, new_first: Index, new_last: Index, new_counts: Index, new_count: int, gap: int, commutes: int, places: Index,
+) -> int:  # fmt: skip
+    """Join newer slices of a key to its older ones, of which there is room for more: each to the one of its cell, or behind them all.
+
+    ``places`` gets where each went. Returns how many joined older ones, or -1 if one belongs elsewhere, would bridge a gap or, where order
+    matters, has rows between older ones; then nothing was changed. Both are in the order of time.
+    """
+    joined, place = new_count, -1
+    for i in range(new_count):
+        c = new_cell[i]
+        before = place
+        place += 1
+        if place < count and cell[place] != c:  # most often it is the next one
+            place = place_of(first, place, count, new_first[i] + 1)
+            if place > before + 1 and cell[place - 1] == c:
+                place -= 1
+        if place >= count:
+            if new_first[i] <= last[count - 1]:
+                return -1
+            joined = min(joined, i)
+        elif (
+            cell[place] != c
+            or (place + 1 < count and cell[place + 1] == c)
+            or max(last[place], new_last[i]) - min(first[place], new_first[i]) > gap
+            or (commutes == 0 and last[place] > new_first[i])
+        ):
+            return -1
+        if (0 < place <= count and cell[place - 1] == c) or (i > 0 and (new_cell[i - 1] == c or new_first[i] <= new_first[i - 1])):
+            return -1
+        places[i] = place
+    for i in range(joined):
+        p = places[i]
+        first[p], last[p] = min(first[p], new_first[i]), max(last[p], new_last[i])
+        counts[p] += new_counts[i]
+    for i in range(joined, new_count):
+        p = places[i]
+        key[p], cell[p], first[p], last[p], counts[p] = key[0], new_cell[i], new_first[i], new_last[i], new_counts[i]
+    return joined
+
+
+def join_slices(S: States, held: Index, T: States, new_held: Index, joined: int, count: int, places: Index) -> int:
+    """An aggregate's part of :func:`place_slices`."""
+    for i in range(joined):
+        p = places[i]
+        store(S, p, combine(load(S, p), load(T, i)))
+        held[p] += new_held[i]
+    for i in range(joined, count):
+        store(S, places[i], load(T, i))
+        held[places[i]] = new_held[i]
+    return count
+
+
 def take_away(S: States, places: Index, T: States, count: int) -> int:
     """``S[places[i]]`` without ``T[i]``."""
     for i in range(count):

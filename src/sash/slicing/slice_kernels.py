@@ -80,6 +80,10 @@ class Kernels:
         return compiled(generate(tables.add_at, self.form, masked=True, partials=True))
 
     @cached_property
+    def join_slices(self) -> Kernel:
+        return compiled(generate(tables.join_slices, self.form, masked=True, partials=True))
+
+    @cached_property
     def clear(self) -> Kernel:
         return compiled(generate(tables.clear, self.form, masked=True))
 

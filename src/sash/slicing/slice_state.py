@@ -238,32 +238,24 @@ class SliceState:
         """Add to slices that are there, and put newer ones behind them: the rule for small batches of a single key."""
         if not old.key[0] == old.key[-1] == new.key[0] == new.key[-1]:
             return None
-        fresh = int(np.searchsorted(new.cell, old.cell[-1], side="right"))
-        cell, places = new.cell[:fresh], np.searchsorted(old.cell, new.cell[:fresh])
-        if not np.array_equal(old.cell[places], cell) or not self._ordered(old, new, places):
+        old = old.with_room(len(new))
+        room, count, places = old.room, len(new), np.empty(len(new), np.int64)
+        assert room is not None
+        joined = tables.plain(tables.place_slices)(
+            room.key, room.cell, room.first, room.last, room.count, len(old),
+            new.cell, new.first, new.last, new.count, count, self.gap, int(self.commute), places,
+        )  # fmt: skip
+        if joined < 0:
             return None
-        first, last = np.minimum(old.first[places], new.first[:fresh]), np.maximum(old.last[places], new.last[:fresh])
-        if self.gap < FAR_AHEAD:
-            behind = np.minimum(places + 1, len(old) - 1)
-            shared = (old.cell[behind] == cell) & (behind > places)  # by two slices with a gap between them
-            if np.any(shared | (last - first > self.gap)):
-                return None
-        old.first[places], old.last[places] = first, last
-        old.count[places] += new.count[:fresh]
-        for mine, theirs in zip(old.held, new.held, strict=True):
-            mine[places] += theirs[:fresh]
-        for kernels, mine_states, new_states in zip(self.kernels, old.states, new.states, strict=True):
-            kernels.add_at(*mine_states, places, *new_states, fresh)
-        if fresh < len(new):
+        for kernels, states, held, more, more_held in zip(self.kernels, room.states, room.held, new.states, new.held, strict=True):
+            kernels.join_slices(*states, held, *more, more_held, joined, count, places)
+        if joined < count:
             self._grown = True
-            return old.followed_by(new, fresh)
+            return room.beginning(len(old) + count - joined)
         if self.trees is not None and not self._grown:
             for tree, states in zip(self.trees, old.states, strict=True):
                 tree.update(states, places)
         return old
-
-    def _ordered(self, old: Slices, new: Slices, places: Array) -> bool:
-        return self.commute or bool(np.all(old.last[places] <= new.first[: len(places)]))
 
     def coalesced(self, slices: Slices, old: int = 0) -> Slices:
         """Slices in order, those of one key with nothing between them as one; the first ``old`` were there before."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ class Slices:
     held: list[Array]
     """For each aggregate how many rows of the slice it took in."""
     states: list[list[Array]]
-    room: list[Array] | None = None
-    """Longer arrays, of which the columns are the beginnings."""
+    room: Slices | None = field(default=None, init=False)
+    """Longer arrays, of which these are the beginnings."""
 
     def __len__(self) -> int:
         return len(self.key)
@@ -46,19 +46,20 @@ class Slices:
             rest = rest[len(group) :]
         return Slices(key, cell, first, last, count, held, groups)
 
-    def followed_by(self, others: Slices, since: int) -> Slices:
-        """These, and of others those from one on; what is there is not copied each time, so only the result may be followed by more."""
-        columns, count = self.columns(), len(self)
-        total = count + len(others) - since
-        room = self.room
-        if room is None or total > len(room[0]) or any(c.base is not r for c, r in zip(columns, room, strict=True)):
-            room = [np.empty(max(FEWEST, 2 * total), c.dtype) for c in columns]
-            for whole, part in zip(room, columns, strict=True):
-                whole[:count] = part
-        for whole, more in zip(room, others.columns(), strict=True):
-            whole[count:total] = more[since:]
-        made = self.rebuilt([whole[:total] for whole in room])
-        object.__setattr__(made, "room", room)
+    def with_room(self, more: int) -> Slices:
+        """The same, with room behind them for so many more; they are copied only where there is none yet."""
+        total = len(self) + more
+        if self.room is not None and total <= len(self.room):
+            return self
+        room = self.rebuilt([np.empty(max(FEWEST, 2 * total), c.dtype) for c in self.columns()])
+        for whole, part in zip(room.columns(), self.columns(), strict=True):
+            whole[: len(self)] = part
+        return room.beginning(len(self))
+
+    def beginning(self, count: int) -> Slices:
+        """The first few, of which the rest are the room."""
+        made = self.rebuilt([whole[:count] for whole in self.columns()])
+        object.__setattr__(made, "room", self)
         return made
 
     def copy(self) -> Slices:

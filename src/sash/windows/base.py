@@ -144,20 +144,43 @@ class ContextFreeWindow(Window, Shape):
         return np.array(found, np.int64)
 
     def previous_edges(self, ticks: Array) -> Array:
-        """For each tick the latest edge at or before it; :data:`~sash.types.FAR_BACK` where no window can hold it."""
+        """For each tick the latest edge at or before it; :data:`~sash.types.FAR_BACK` where there is none."""
         times, places = np.unique(ticks, return_inverse=True)
         edges = np.empty_like(times)
         upcoming, current = FAR_BACK, FAR_BACK
         for i, t in enumerate(times.tolist()):
             if t >= upcoming:
-                # An edge further back than the longest window has nothing to do with t.
+                # Most often there is one no further back than the longest window.
                 current, edge = FAR_BACK, max(upcoming, self.next_edge(max(t - self.longest - 1, FAR_BACK)))
                 while edge <= t:
                     current, edge = edge, self.next_edge(edge)
                 upcoming = edge
+                if current == FAR_BACK:
+                    current = self._far_edge(max(t - self.longest - 1, FAR_BACK), upcoming)
             edges[i] = current
         result: Array = edges[places]
         return result
+
+    def _far_edge(self, t: int, upcoming: int) -> int:
+        """The latest edge at or before ``t``, which ``upcoming`` is the next one after: sought in ever longer steps back, then between two."""
+        step = max(1, self.longest)
+        below = max(t - step, FAR_BACK)
+        while self._edge_after(below, upcoming) == upcoming:
+            if below == FAR_BACK:
+                return FAR_BACK
+            t, step = below, 2 * step
+            below = max(t - step, FAR_BACK)
+        while t - below > 1:
+            middle = (below + t) // 2
+            below, t = (below, middle) if self.next_edge(middle) == upcoming else (middle, t)
+        return t
+
+    def _edge_after(self, t: int, upcoming: int) -> int:
+        """The next edge; where time is too far back for a window that reckons with dates, there are no others."""
+        try:
+            return self.next_edge(t)
+        except (OverflowError, ValueError):
+            return upcoming
 
     def density(self) -> float:
         return 0.0
