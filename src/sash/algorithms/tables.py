@@ -212,25 +212,24 @@ def place_slices(
     joined, place = new_count, -1
     for i in range(new_count):
         c = new_cell[i]
-        before = place
-        place += 1
+        if i > 0 and (new_cell[i - 1] == c or new_first[i] <= new_first[i - 1]):
+            return -1
+        following = place + 1
+        place = following
         if place < count and cell[place] != c:  # most often it is the next one
             place = place_of(first, place, count, new_first[i] + 1)
-            if place > before + 1 and cell[place - 1] == c:
+            if place > following and cell[place - 1] == c:
                 place -= 1
+        if (0 < place <= count and cell[place - 1] == c) or (place + 1 < count and cell[place + 1] == c):
+            return -1
         if place >= count:
             if new_first[i] <= last[count - 1]:
                 return -1
             joined = min(joined, i)
-        elif (
-            cell[place] != c
-            or (place + 1 < count and cell[place + 1] == c)
-            or max(last[place], new_last[i]) - min(first[place], new_first[i]) > gap
-            or (commutes == 0 and last[place] > new_first[i])
-        ):
-            return -1
-        if (0 < place <= count and cell[place - 1] == c) or (i > 0 and (new_cell[i - 1] == c or new_first[i] <= new_first[i - 1])):
-            return -1
+        else:
+            spans = max(last[place], new_last[i]) - min(first[place], new_first[i])
+            if cell[place] != c or spans > gap or (commutes == 0 and last[place] > new_first[i]):
+                return -1
         places[i] = place
     for i in range(joined):
         p = places[i]

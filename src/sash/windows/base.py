@@ -162,7 +162,7 @@ class ContextFreeWindow(Window, Shape):
         return result
 
     def _far_edge(self, t: int, upcoming: int) -> int:
-        """The latest edge at or before ``t``, which ``upcoming`` is the next one after: sought in ever longer steps back, then between two."""
+        """The latest edge at or before ``t``, after which ``upcoming`` is the next one: ever longer steps back, then halves."""
         step = max(1, self.longest)
         below = max(t - step, FAR_BACK)
         while self._edge_after(below, upcoming) == upcoming:
