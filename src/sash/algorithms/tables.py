@@ -396,14 +396,30 @@ def listed_fill(
     return end
 
 
+def due_queries(ends: Index, phases: Index, steps: Index, count: int, until: int, due: Index) -> int:
+    """Which periodic queries' next window ends by a tick; ``ends`` becomes each one's first end after it.
+
+    Returns how many they are; behind the places of all of them, ``due`` gets the earliest of the ends.
+    """
+    found, earliest = 0, FAR_AHEAD
+    for q in range(count):
+        if ends[q] <= until:
+            due[found] = q
+            found += 1
+            ends[q] = phases[q] + ((until - phases[q]) // steps[q] + 1) * steps[q]
+        earliest = min(earliest, ends[q])
+    due[count] = earliest
+    return found
+
+
 def ending_windows(
-    which: Index, queries: int, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
+    which: Index, queries: int, at: Index, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
     starts: Index, first: Index, last: Index, key_offsets: Index, keys: int, limit: int, most: int, found: Index,
 ) -> int:  # fmt: skip
     """The windows of periodic queries that end after one tick and not after another, and hold a slice: key by key, query by query.
 
-    ``found`` has room for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are, or -1 if
-    more than ``limit`` had to be looked at.
+    ``at`` says where in ``sizes``, ``steps``, ``offsets`` and ``since`` a query stands. ``found`` has room for ``most`` of each of query,
+    key, first slice, slice behind, start and end; returns how many there are, or -1 if more than ``limit`` had to be looked at.
     """
     oldest, newest = first[0], last[0]
     for j in range(key_offsets[keys]):
@@ -411,7 +427,8 @@ def ending_windows(
     count, looked = 0, 0
     for k in range(keys):
         low, high = key_offsets[k], key_offsets[k + 1]
-        for q in range(queries):
+        for w in range(queries):
+            q = at[which[w]]
             size, every, offset = sizes[q], steps[q], offsets[q]
             number = (max(after, oldest) - offset - size) // every + 1
             end = min((until - offset - size) // every, (newest - offset) // every)
@@ -424,7 +441,7 @@ def ending_windows(
                 hi = place_of(starts, lo, high, start + size)
                 if start >= since[q] and hi > lo:
                     if count < most:
-                        found[count], found[most + count], found[2 * most + count] = which[q], k, lo
+                        found[count], found[most + count], found[2 * most + count] = which[w], k, lo
                         found[3 * most + count], found[4 * most + count], found[5 * most + count] = hi, start, start + size
                     count += 1
     return count

@@ -24,6 +24,7 @@ from sash.plan.logical import Plan, Query, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
+from sash.slicing.emission import Emission
 from sash.slicing.fragments import Layout
 from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
@@ -32,7 +33,7 @@ from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
-from sash.slicing.window_manager import State, Step, WindowManager, emitted, emitted_schema
+from sash.slicing.window_manager import State, Step, WindowManager
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
 from sash.windows.base import Periodic, Window
 
@@ -150,8 +151,7 @@ class Operator:
         if plan is None:
             plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
         plan = replace(plan, named=True)
-        self._schema = emitted_schema(plan, options.emit)
-        self._nothing = self._schema.empty_table()
+        self._emission = Emission(plan, options.emit)
         self._lateness = 0 if options.lateness is None else plan.measure.ticks(options.lateness, "lateness")
         self._idle = None if options.idle is None else plan.measure.ticks(options.idle, "idle")
         self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
@@ -362,7 +362,7 @@ class Operator:
             view, reports = self._manager.reports(state, step, self._keys.count, self._since)
             if view is not None and reports:
                 parts.append((state, view, reports))
-        result = emitted(self._plan, self._schema, self._keys, parts) if parts else self._nothing
+        result = self._emission.table(self._keys, parts)
         self._manager.commit()
         self._watermark, self._dirty = watermark, FAR_AHEAD
         for state in self._states:
@@ -414,9 +414,9 @@ class Operator:
             return
         query = make_query(name, window, self._plan.measure, self._plan.schema)
         plan = self._plan.with_queries((*self._plan.queries, query))
-        schema = emitted_schema(plan, self._asked.options.emit)
+        emission = Emission(plan, self._asked.options.emit)
         self._flush()
-        self._schema, self._nothing = schema, schema.empty_table()
+        self._emission = emission
         self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
@@ -448,8 +448,7 @@ class Operator:
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
         assert self._intake is not None
         self._intake.with_queries(self._plan)
-        self._schema = emitted_schema(self._plan, self._asked.options.emit)
-        self._nothing = self._schema.empty_table()
+        self._emission = Emission(self._plan, self._asked.options.emit)
         for state in list(self._states):
             rest = tuple(q for q in state.plan.queries if q.name != name)
             if not rest:

@@ -54,6 +54,10 @@ class Partials(ABC):
     def results(self, asked: Ranges) -> pa.Array:
         """The result of every range of slices; ranges may be empty."""
 
+    def put(self, asked: Ranges, room: Array) -> bool:
+        """Write the results of a few ranges as plain numbers; False if that cannot be done."""
+        return False
+
     def row_results(self, asked: Ranges) -> pa.Array:
         """The result of every range of rows."""
         self.gather(np.arange(self.row_count + 1, dtype=np.int64))

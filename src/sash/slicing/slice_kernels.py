@@ -28,7 +28,7 @@ class StoredPartials(FieldPartials):
 
     def __init__(self, column: Any, kernels: Kernels, states: list[Array], held: Array, tree: SliceTree | None) -> None:
         self.column = column
-        self.inputs = Fields(kernels.form, [], True, None, None)
+        self.inputs = kernels.inputs
         self.held = None
         self.row_count = 0
         self.states = states
@@ -46,6 +46,15 @@ class StoredPartials(FieldPartials):
         output = self._tree.answer(full)
         return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
 
+    def put(self, asked: Ranges, room: Array) -> bool:
+        if self._tree is not None or asked.empty:
+            return False
+        known = answered(asked, self.counts)
+        if known is not None and not known.all():
+            return False
+        output = self._kernels.one_by_one(self.states, asked, room)
+        return output.defined is None or bool(output.defined.all())
+
 
 def stored_state(form: Form) -> tuple[str, ...]:
     """The machine types of a form's partial as it is kept."""
@@ -60,10 +69,11 @@ class Kernels:
         self.join = compiled(generate(reduce.segments, form, masked=True, partials=True))
         self.state = self.join.module.state
         self.form = form
+        self.inputs = Fields(form, [], True, None, None)
 
-    def one_by_one(self, states: list[Array], asked: Ranges) -> Output:
-        """The results of a few ranges of slices."""
-        output = make_output(self.form, self._ranges.module, len(asked))
+    def one_by_one(self, states: list[Array], asked: Ranges, room: Array | None = None) -> Output:
+        """The results of a few ranges of slices; the first column of them in ``room``."""
+        output = make_output(self.form, self._ranges.module, len(asked), room)
         self._ranges(*states, asked.lo, asked.hi, 0, len(asked), *output.arguments())
         return check(output, self.form)
 

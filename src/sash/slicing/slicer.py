@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sash.algorithms import tables
 from sash.plan.logical import Query
 from sash.slicing.shapes import handler
 from sash.types import FAR_AHEAD, FAR_BACK
@@ -42,8 +43,14 @@ class Slicer:
         self._looked_until: int | None = None
         self._oldest = FAR_AHEAD, FAR_AHEAD, FAR_BACK
         """The start of the earliest open window, and the horizons from and to which that holds."""
+        self._phases = self.offset + self.size
         self._next_ends = self._edges
         """Each periodic query's next window end, as of the last look."""
+        self._earliest_end = FAR_AHEAD
+        self.at = np.zeros(len(queries), np.int64)
+        """Where a query, if it is periodic, stands among those."""
+        self.at[self.places] = np.arange(len(self.places))
+        self.always = np.full(len(self.places), FAR_BACK)
         # Starts, and ends where they are not starts as well.
         apart = self.size % self.every != 0
         families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
@@ -172,19 +179,14 @@ class Slicer:
     def ending(self, after: int, until: int) -> list[int]:
         """Which queries may have a window that ends after ``after`` and not after ``until``."""
         if after != self._looked_until:
-            self._next_ends = self._end_after(after)
-        some = np.flatnonzero(self._next_ends <= until)
+            phase = self._phases
+            self._next_ends = phase + ((after - phase) // self.every + 1) * self.every
+            self._earliest_end = int(self._next_ends.min(initial=FAR_AHEAD))
         self._looked_until = until
-        if not len(some):
-            return list(self.others)
-        ends = self._next_ends.copy()
-        ends[some] = self._end_after(until, some)
-        self._next_ends = ends
-        found: list[int] = self.places[some].tolist()
+        if until < self._earliest_end:
+            return self.others
+        some = np.empty(len(self.every) + 1, np.int64)
+        count = tables.plain(tables.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, some)
+        self._earliest_end = int(some[-1])
+        found: list[int] = self.places[some[:count]].tolist()
         return sorted([*found, *self.others]) if self.others else found
-
-    def _end_after(self, tick: int, some: Array | slice = slice(None)) -> Array:
-        """Each periodic query's first window end after a tick."""
-        phase, every = (self.offset + self.size)[some], self.every[some]
-        ends: Array = phase + ((tick - phase) // every + 1) * every
-        return ends

@@ -9,15 +9,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sash.algorithms import tables
-from sash.plan.logical import RETRACTED, REVISION, Plan, Query
+from sash.plan.logical import Query
 from sash.slicing.given import Given, as_bounds
-from sash.slicing.keys import KeyIndex
 from sash.slicing.ordered_slices import OrderedSliceState
-from sash.slicing.ranges import look_at
-from sash.slicing.results import as_type, output_schema, rank_column, window_column
 from sash.slicing.row_state import RowState
 from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState
@@ -69,8 +65,13 @@ class Report:
     queries: Array
     """Each window's query, by its place in the plan."""
     bounds: Bounds
-    revision: Array
-    retracted: Array
+    revision: Array | None = None
+    """None where windows are given once and for all."""
+    retracted: Array | None = None
+
+
+Part = tuple[State, View, list[Report]]
+"""What a step gives of one state's queries, and the slices that its windows are made of."""
 
 
 class WindowManager:
@@ -153,15 +154,14 @@ class WindowManager:
         """The windows of several periodic queries that end in a step; None if there are too many."""
         if not view.count or not len(which):
             return None
-        slicer, queries = state.slicer, state.plan.queries
-        place = np.searchsorted(slicer.places, which)
-        size, every, offset = slicer.size[place], slicer.every[place], slicer.offset[place]
-        since = np.array([starts_at.get(queries[k].name, FAR_BACK) for k in which.tolist()] if starts_at else [FAR_BACK] * len(which))
+        slicer, queries, since = state.slicer, state.plan.queries, state.slicer.always
+        if starts_at:
+            since = np.array([starts_at.get(queries[k].name, FAR_BACK) for k in slicer.places.tolist()], np.int64)
         kernel, most = tables.plain(tables.ending_windows), FEW_WINDOWS
         while True:
             found = np.empty((6, most), np.int64)
             count = kernel(
-                which, len(which), size, every, offset, since, step.closed_before, step.closed_now,
+                which, len(which), slicer.at, slicer.size, slicer.every, slicer.offset, since, step.closed_before, step.closed_now,
                 view.starts, view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
             )  # fmt: skip
             if count <= most:
@@ -170,7 +170,7 @@ class WindowManager:
         if count < 0:
             return None
         asked, keys, lo, hi, start, end = (column[:count] for column in found)
-        return Report(asked, Bounds(keys, lo, hi, start, end), np.zeros(count, np.int64), np.zeros(count, bool))
+        return Report(asked, Bounds(keys, lo, hi, start, end))
 
     def _candidates(self, state: State, step: Step, keys: int) -> list[int]:
         """The queries that may have something to give: few of many, most of the time."""
@@ -212,7 +212,7 @@ class WindowManager:
         places = np.flatnonzero(asked)
         bounds, due = pick(bounds, places), due[places]
         if self.emit == "final":
-            report = Report(np.zeros(len(places), np.int64), bounds, np.zeros(len(places), np.int64), np.zeros(len(places), bool))
+            report = Report(np.zeros(len(places), np.int64), bounds)
         else:
             report = self._changes(query, bounds, due, view, ids, step, complete=not (changes_only and self.emit == "update"))
         if isinstance(state, RowState):
@@ -263,44 +263,3 @@ def _with_retractions(changed: Bounds, revisions: Array, gone: Given) -> Report:
     )  # fmt: skip
     retracted = np.concatenate([np.zeros(len(changed), bool), np.ones(len(gone), bool)])
     return Report(np.zeros(len(bounds), np.int64), bounds, np.concatenate([revisions, gone.revision]), retracted)
-
-
-def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
-    """The columns that an operator gives."""
-    extra = () if emit == "final" else (pa.field(REVISION, pa.int64()), pa.field(RETRACTED, pa.bool_()))
-    return output_schema(plan, extra=extra)
-
-
-def _named(plan: Plan, queries: Array) -> pa.Array:
-    """Each window's query."""
-    if len(queries) == 1:
-        return plan.query_names.slice(int(queries[0]), 1)
-    if len(queries) > FEW_WINDOWS:
-        return plan.query_names.take(pa.array(queries))
-    return pa.array([plan.queries[k].name for k in queries.tolist()], pa.string())
-
-
-def emitted(plan: Plan, schema: pa.Schema, keys: KeyIndex, parts: list[tuple[State, View, list[Report]]]) -> pa.Table:
-    """Reports with their results."""
-    found: list[pa.Table] = []
-    for state, view, reports in parts:
-        partials = state.partials(view)
-        for report in reports:
-            bounds = report.bounds
-            asked = look_at(bounds.lo, bounds.hi)
-            retracted = bool(report.retracted.any())
-            columns: list[Any] = [_named(state.plan, report.queries)]
-            columns += keys.take(bounds.keys)
-            columns.append(window_column(plan, bounds))
-            if plan.has_rows:
-                columns.append(rank_column(bounds))
-            for p in partials:
-                values = p.results(asked)
-                if retracted:
-                    values = pa.array(values.to_pylist(), values.type, mask=report.retracted)
-                columns.append(values)
-            if REVISION in schema.names:
-                columns += [pa.array(report.revision), pa.array(report.retracted)]
-            arrays = [as_type(c, f.type) for c, f in zip(columns, schema, strict=True)]
-            found.append(pa.Table.from_arrays(arrays, schema=schema))
-    return found[0] if len(found) == 1 else pa.concat_tables(found) if found else schema.empty_table()

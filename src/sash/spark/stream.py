@@ -15,8 +15,8 @@ from sash.functions.call import Call
 from sash.plan.logical import WINDOW, Plan
 from sash.plan.streams import BUCKETS, choose_stream
 from sash.slicing import descriptions
+from sash.slicing.emission import emitted_schema
 from sash.slicing.inputs import stored_form
-from sash.slicing.window_manager import emitted_schema
 from sash.spark import sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
