@@ -413,13 +413,13 @@ def due_queries(ends: Index, phases: Index, steps: Index, count: int, until: int
 
 
 def ending_windows(
-    which: Index, queries: int, at: Index, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
-    starts: Index, first: Index, last: Index, key_offsets: Index, keys: int, limit: int, most: int, found: Index,
+    which: Index, queries: int, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
+    first: Index, last: Index, key_offsets: Index, keys: int, limit: int, most: int, found: Index,
 ) -> int:  # fmt: skip
     """The windows of periodic queries that end after one tick and not after another, and hold a slice: key by key, query by query.
 
-    ``at`` says where in ``sizes``, ``steps``, ``offsets`` and ``since`` a query stands. ``found`` has room for ``most`` of each of query,
-    key, first slice, slice behind, start and end; returns how many there are, or -1 if more than ``limit`` had to be looked at.
+    ``found`` has room for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are, or -1 if
+    more than ``limit`` had to be looked at.
     """
     oldest, newest = first[0], last[0]
     for j in range(key_offsets[keys]):
@@ -428,7 +428,7 @@ def ending_windows(
     for k in range(keys):
         low, high = key_offsets[k], key_offsets[k + 1]
         for w in range(queries):
-            q = at[which[w]]
+            q = which[w]
             size, every, offset = sizes[q], steps[q], offsets[q]
             number = (max(after, oldest) - offset - size) // every + 1
             end = min((until - offset - size) // every, (newest - offset) // every)
@@ -437,11 +437,11 @@ def ending_windows(
                 return -1
             for n in range(number, end + 1):
                 start = offset + n * every
-                lo = place_of(starts, low, high, start)
-                hi = place_of(starts, lo, high, start + size)
+                lo = place_of(first, low, high, start)
+                hi = place_of(first, lo, high, start + size)
                 if start >= since[q] and hi > lo:
                     if count < most:
-                        found[count], found[most + count], found[2 * most + count] = which[w], k, lo
+                        found[count], found[most + count], found[2 * most + count] = q, k, lo
                         found[3 * most + count], found[4 * most + count], found[5 * most + count] = hi, start, start + size
                     count += 1
     return count

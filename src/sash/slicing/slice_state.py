@@ -274,13 +274,15 @@ class SliceState:
 
     # What the window manager sees.
 
-    def ending(self, after: int, until: int, keys: int) -> list[int]:
-        """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``."""
+    def ending(self, after: int, until: int) -> tuple[Array, list[int]]:
+        """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``: of the periodic
+        ones their numbers among those, and the others."""
+        slicer = self.slicer
         if not self.chunks.numbers:
-            return []
-        queries = self.slicer.queries
-        found = self.slicer.ending(after, until)
-        return [k for k in found if not isinstance(s := queries[k].shape, Gaps) or self._has_ended_session(s.gap, after, until)]
+            return self._none.key, []
+        shapes = [(k, slicer.queries[k].shape) for k in slicer.others]
+        others = [k for k, s in shapes if not isinstance(s, Gaps) or self._has_ended_session(s.gap, after, until)]
+        return slicer.ending(after, until), others
 
     def _has_ended_session(self, gap: int, after: int, until: int) -> bool:
         """Whether a session became final between two horizons."""
@@ -306,12 +308,12 @@ class SliceState:
         ends = np.flatnonzero(np.append((s.first[1:] - s.last[:-1] > gap) | (s.key[1:] != s.key[:-1]), True))
         return s.last[ends], np.diff(ends, prepend=-1)
 
-    def view(self, keys: int, queries: list[int] | None = None, after: int = FAR_BACK, until: int = FAR_AHEAD) -> tuple[View, Array | None]:
-        """The slices in order; for windows of some queries that end after ``after`` and not after ``until``, no more than they need."""
+    def view(self, keys: int, periodic: Array | None = None, after: int = FAR_BACK, until: int = FAR_AHEAD) -> tuple[View, Array | None]:
+        """The slices in order; no more than the windows of some queries need that end after ``after`` and not after ``until``."""
         covered = None
-        if self.chunks.length is not None and queries is not None and len(self.chunks.numbers) > FEW_CHUNKS:
+        if self.chunks.length is not None and periodic is not None and len(self.chunks.numbers) > FEW_CHUNKS:
             stretch = (self.chunks.begin, self.chunks.end)
-            points = self.slicer.points(queries, (after, until), stretch, len(self.chunks.numbers))
+            points = self.slicer.points(periodic, (after, until), stretch, len(self.chunks.numbers))
             covered = None if points is None else self.chunks.cover(points)
         self._seen = self.slices if covered is None else by_key(covered) if covered else self._none
         return view_of(self._seen, keys), None

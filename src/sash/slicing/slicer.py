@@ -44,13 +44,10 @@ class Slicer:
         self._oldest = FAR_AHEAD, FAR_AHEAD, FAR_BACK
         """The start of the earliest open window, and the horizons from and to which that holds."""
         self._phases = self.offset + self.size
-        self._next_ends = self._edges
+        self._next_ends = self._none = self._edges
         """Each periodic query's next window end, as of the last look."""
         self._earliest_end = FAR_AHEAD
-        self.at = np.zeros(len(queries), np.int64)
-        """Where a query, if it is periodic, stands among those."""
-        self.at[self.places] = np.arange(len(self.places))
-        self.always = np.full(len(self.places), FAR_BACK)
+        self.all, self.always = np.arange(len(self.places)), np.full(len(self.places), FAR_BACK)
         # Starts, and ends where they are not starts as well.
         apart = self.size % self.every != 0
         families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
@@ -64,11 +61,10 @@ class Slicer:
         """How many edges of periodic queries a tick has on average."""
         return float((1.0 / self._step).sum())
 
-    def points(self, which: list[int], ended: tuple[int, int], stretch: tuple[int, int], most: int) -> Array | None:
-        """Where windows of some queries, all periodic, start and end: those that end after the one tick and not after the other, and hold
+    def points(self, which: Array, ended: tuple[int, int], stretch: tuple[int, int], most: int) -> Array | None:
+        """Where windows of some periodic queries start and end: those that end after the one tick and not after the other, and hold
         a part of a stretch of time; None if there are more than ``most``."""
-        place = np.searchsorted(self.places, np.array(which, np.int64))
-        size, every, phase = self.size[place], self.every[place], self.offset[place]
+        size, every, phase = self.size[which], self.every[which], self.offset[which]
         first = (max(ended[0], stretch[0]) - phase - size) // every + 1
         last = np.minimum((ended[1] - phase - size) // every, (stretch[1] - phase) // every)
         counts = np.maximum(0, last - first + 1)
@@ -176,17 +172,15 @@ class Slicer:
             late &= handler(shape).closed(shape, ticks, horizon)
         return late
 
-    def ending(self, after: int, until: int) -> list[int]:
-        """Which queries may have a window that ends after ``after`` and not after ``until``."""
+    def ending(self, after: int, until: int) -> Array:
+        """Which periodic queries have a window that ends after ``after`` and not after ``until``: their numbers among the periodic ones."""
         if after != self._looked_until:
-            phase = self._phases
-            self._next_ends = phase + ((after - phase) // self.every + 1) * self.every
+            self._next_ends = self._phases + ((after - self._phases) // self.every + 1) * self.every
             self._earliest_end = int(self._next_ends.min(initial=FAR_AHEAD))
         self._looked_until = until
         if until < self._earliest_end:
-            return self.others
-        some = np.empty(len(self.every) + 1, np.int64)
-        count = tables.plain(tables.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, some)
-        self._earliest_end = int(some[-1])
-        found: list[int] = self.places[some[:count]].tolist()
-        return sorted([*found, *self.others]) if self.others else found
+            return self._none
+        found = np.empty(len(self.every) + 1, np.int64)
+        count = tables.plain(tables.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, found)
+        self._earliest_end = int(found[-1])
+        return found[:count]

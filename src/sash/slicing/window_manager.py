@@ -19,7 +19,7 @@ from sash.slicing.shapes import handler
 from sash.slicing.slice_state import SliceState
 from sash.slicing.view import Bounds, View
 from sash.types import FAR_AHEAD, FAR_BACK
-from sash.windows.base import ContextAwareWindow, Everything, Marks, Periodic, Ranks
+from sash.windows.base import ContextAwareWindow, Everything, Marks, Ranks
 
 Array = npt.NDArray[Any]
 State = SliceState | RowState
@@ -116,53 +116,58 @@ class WindowManager:
 
     def reports(self, state: State, step: Step, keys: int, starts_at: dict[str, int]) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""
-        view: View | None = None
-        ids: Array | None = None
-        found = []
         if isinstance(state, RowState | OrderedSliceState):
             # A row at the horizon itself may end a window there.
             state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
-        candidates = self._candidates(state, step, keys)
-        if candidates:
-            view, ids = state.view(keys) if isinstance(state, RowState) else state.view(keys, *self._span(candidates, step))
-        if view is not None and isinstance(state, SliceState) and self._together(step, view, candidates):
-            periodic = [k for k in candidates if isinstance(state.plan.queries[k].shape, Periodic)]
-            together = self._periodic(state, np.array(periodic, np.int64), step, view, starts_at)
-            if together is not None:
-                candidates = [k for k in candidates if not isinstance(state.plan.queries[k].shape, Periodic)]
+        found: list[Report] = []
+        ends = (step.closed_before, step.closed_now)
+        if isinstance(state, RowState):
+            candidates = state.ending(*ends, keys) if self._only_ends(step) else list(range(len(state.plan.queries)))
+            if not candidates:
+                return None, []
+            view, ids = state.view(keys)
+        else:
+            slicer = state.slicer
+            periodic, candidates = state.ending(*ends) if self._only_ends(step) else (slicer.all, slicer.others)
+            if not len(periodic) and not candidates:
+                return None, []
+            view, ids = state.view(keys, *self._span(periodic, step))
+            together = self._periodic(state, periodic, step, view, starts_at)
+            if together is None:
+                candidates = sorted([*slicer.places[periodic].tolist(), *candidates])
+            else:
                 found.append(together)
         for k in candidates:
-            assert view is not None
             query = state.plan.queries[k]
             report = self._report(query, state, step, view, ids, starts_at.get(query.name, FAR_BACK))
             report.queries[:] = k
             found.append(report)
         return view, [report for report in found if len(report.bounds)]
 
-    def _span(self, candidates: list[int], step: Step) -> tuple[list[int] | None, int, int]:
-        """Which queries' windows are looked at, and from when to when they end; None where that may be any."""
+    def _only_ends(self, step: Step) -> bool:
+        """Whether only queries with a window that ends have something to give: few of many, most of the time."""
+        return self.emit == "final" and not step.closing and not len(step.idle)
+
+    def _span(self, periodic: Array, step: Step) -> tuple[Array | None, int, int]:
+        """Which periodic queries' windows are looked at, and from when to when they end; None where that may be any."""
         changes_only = self.emit == "update" and step.dirty >= step.previous
         if step.closing or len(step.idle) or not (self.emit == "final" or changes_only):
             return None, FAR_BACK, FAR_AHEAD
-        return candidates, step.previous if changes_only else step.closed_before, step.reported
-
-    def _together(self, step: Step, view: View, candidates: list[int]) -> bool:
-        """Whether the windows of many queries over few keys are better found in one go."""
-        return self.emit == "final" and not len(step.idle) and view.keys * len(candidates) <= MOST_TOGETHER
+        return periodic, step.previous if changes_only else step.closed_before, step.reported
 
     def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report | None:
-        """The windows of several periodic queries that end in a step; None if there are too many."""
-        if not view.count or not len(which):
+        """The windows of periodic queries that end in a step, all in one go; None if there are too many."""
+        if self.emit != "final" or len(step.idle) or not view.count or not 0 < view.keys * len(which) <= MOST_TOGETHER:
             return None
-        slicer, queries, since = state.slicer, state.plan.queries, state.slicer.always
+        slicer, since = state.slicer, state.slicer.always
         if starts_at:
-            since = np.array([starts_at.get(queries[k].name, FAR_BACK) for k in slicer.places.tolist()], np.int64)
+            since = np.array([starts_at.get(state.plan.queries[k].name, FAR_BACK) for k in slicer.places.tolist()], np.int64)
         kernel, most = tables.plain(tables.ending_windows), FEW_WINDOWS
         while True:
             found = np.empty((6, most), np.int64)
             count = kernel(
-                which, len(which), slicer.at, slicer.size, slicer.every, slicer.offset, since, step.closed_before, step.closed_now,
-                view.starts, view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
+                which, len(which), slicer.size, slicer.every, slicer.offset, since, step.closed_before, step.closed_now,
+                view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
             )  # fmt: skip
             if count <= most:
                 break
@@ -170,13 +175,7 @@ class WindowManager:
         if count < 0:
             return None
         asked, keys, lo, hi, start, end = (column[:count] for column in found)
-        return Report(asked, Bounds(keys, lo, hi, start, end))
-
-    def _candidates(self, state: State, step: Step, keys: int) -> list[int]:
-        """The queries that may have something to give: few of many, most of the time."""
-        if self.emit != "final" or step.closing or len(step.idle):
-            return list(range(len(state.plan.queries)))
-        return state.ending(step.closed_before, step.closed_now, keys)
+        return Report(slicer.places[asked], Bounds(keys, lo, hi, start, end))
 
     def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report:
         shape, hand = query.shape, handler(query.shape)
