@@ -220,6 +220,19 @@ def test_a_row_in_a_band_after_one_behind_it():
     assert [r["n"] for r in op.close().to_pylist()] == [1]
 
 
+@pytest.mark.parametrize("batches", [[[9, 10, 12, 20]], [[9], [10], [12], [20]], [[20, 12], [10, 9]]])
+@pytest.mark.parametrize("window", [W.sliding(1, 9), W.band(9, 10)])
+def test_a_row_that_no_window_would_hold_is_not_late(window, batches):
+    op = sash.Operator(windows=window, aggs=[S.count().alias("n")], time="t", late="output")
+    op.add(pa.table({"t": pa.array([], pa.int64())}))
+    op.advance(15)
+    for batch in batches:
+        op.add(pa.table({"t": batch}))
+        op.advance(15)
+    assert op.stats.late == 1
+    assert op.late_rows().to_pylist() == [{"t": 9}]
+
+
 def test_queries_come_and_go():
     op = sash.Operator(windows={"a": W.tumbling(10)}, aggs=[S.count().alias("n")], time="t")
     op.add([{"t": 1}, {"t": 12}])

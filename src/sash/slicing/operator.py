@@ -31,6 +31,7 @@ from sash.slicing.intake import Intake, to_batches
 from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
+from sash.slicing.shapes import some_window_holds
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager
@@ -270,9 +271,10 @@ class Operator:
         if verdicts:
             late = np.logical_and.reduce(verdicts)
             if late.any():
-                self._stats.late += int(late.sum())
+                missed = late & self._in_some_window(ticks)
+                self._stats.late += int(missed.sum())
                 if self._asked.options.late == "output":
-                    self._late.append(whole.filter(pa.array(late)))
+                    self._late.append(whole.filter(pa.array(missed)))
                 fine = ~late
                 table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
                 verdicts = [verdict[fine] for verdict in verdicts]
@@ -307,7 +309,7 @@ class Operator:
             late = np.ones(len(new), bool)
             for state in self._states:
                 late &= state.late(new.last, new.key, horizon)
-            self._stats.late += int(new.count[late].sum())
+            self._stats.late += int(new.count[late & self._in_some_window(new.last)].sum())
             new = new.take(np.flatnonzero(~late))
             if not len(new):
                 return
@@ -316,6 +318,11 @@ class Operator:
         for state in self._states:
             assert isinstance(state, SliceState)
             state.take_in(new, only=len(self._states) == 1)
+
+    def _in_some_window(self, ticks: Array) -> Array:
+        """What no window would hold is never late."""
+        assert self._plan is not None
+        return some_window_holds((q.shape for q in self._plan.queries), ticks)
 
     def _seen_now(self, codes: Array, ticks: Array) -> None:
         """These keys have rows of these times."""

@@ -7,6 +7,7 @@ into windows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -52,6 +53,10 @@ class Handler(ABC, Generic[S]):
         """For each tick whether all windows that hold it had ended by ``horizon``, as far as that shows without the rows."""
         return np.zeros(len(ticks), bool)
 
+    def holds(self, shape: S, ticks: Array) -> Array:
+        """For each tick whether there is a window that would hold it."""
+        return np.ones(len(ticks), bool)
+
 
 class OfPeriodic(Handler[Periodic]):
     """Windows at equal distances."""
@@ -70,6 +75,10 @@ class OfPeriodic(Handler[Periodic]):
     def closed(self, shape: Periodic, ticks: Array, horizon: int) -> Array:
         last: Array = ticks - (ticks - shape.offset) % shape.every + shape.size <= horizon
         return last
+
+    def holds(self, shape: Periodic, ticks: Array) -> Array:
+        within: Array = (ticks - shape.offset) % shape.every < shape.size
+        return within
 
 
 class OfListed(Handler[ContextFreeWindow]):
@@ -102,6 +111,13 @@ class OfListed(Handler[ContextFreeWindow]):
         for start, end in zip(opens[still].tolist(), closes[still].tolist(), strict=True):
             old &= ~((ticks >= start) & (ticks < end))
         return old
+
+    def holds(self, shape: ContextFreeWindow, ticks: Array) -> Array:
+        opens, closes = shape.listed(int(ticks.min()), int(ticks.max())) if len(ticks) else (ticks, ticks)
+        within = np.zeros(len(ticks), bool)
+        for start, end in zip(opens.tolist(), closes.tolist(), strict=True):
+            within |= (ticks >= start) & (ticks < end)
+        return within
 
 
 class OfGaps(Handler[Gaps]):
@@ -294,6 +310,16 @@ HANDLERS: dict[type, Handler[Any]] = {
 def handler(shape: Any) -> Handler[Any]:
     """What to do for a shape."""
     return next(h for kind, h in HANDLERS.items() if isinstance(shape, kind))
+
+
+def some_window_holds(shapes: Iterable[Any], ticks: Array) -> Array:
+    """For each tick whether a window of any shape would hold it: between windows there may be time that is in none."""
+    found = np.zeros(len(ticks), bool)
+    for shape in shapes:
+        found |= handler(shape).holds(shape, ticks)
+        if found.all():
+            break
+    return found
 
 
 def changes(values: Array) -> Array:
