@@ -16,9 +16,12 @@ from sash import windows as W
 from tests import window_oracle
 from tests.own_aggregates import affine
 from tests.test_tables import rows_strategy, several, table_of
+from tests.window_oracle import Row
 
 COMMUTE = [S.sum("v").alias("sum"), S.count().alias("count"), S.min("v").alias("min"), S.avg("v").where("v > 0").alias("avg")]
 ORDERED = [affine("coalesce(v, 0)").alias("affine"), S.first("v").alias("first"), S.median("v").alias("median")]
+
+FLAT = [affine("coalesce(v, 0)").alias("affine"), S.first("v").alias("first"), S.last("v").alias("last"), S.count().alias("count")]
 
 
 def key_of(r):
@@ -231,6 +234,98 @@ def test_a_row_that_no_window_would_hold_is_not_late(window, batches):
         op.advance(15)
     assert op.stats.late == 1
     assert op.late_rows().to_pylist() == [{"t": 9}]
+
+
+@pytest.mark.parametrize("late", [[4], [12], [12, 18], [11, 12, 18]])
+def test_a_query_that_comes_does_not_cut_what_was_before_it(late):
+    op = sash.Operator(windows={"a": W.tumbling(20)}, aggs=[S.count().alias("n"), S.last("v").alias("last")], time="t", lateness=100)
+    op.add([{"t": 3, "v": 3}, {"t": 17, "v": 17}])
+    op.advance(118)
+    op.add_query("b", W.tumbling(10))
+    for t in late:
+        op.add([{"t": t, "v": t}])
+        op.advance(119)
+    (one,) = op.close().to_pylist()
+    assert (one["query"], one["n"], one["last"]) == ("a", 2 + len(late), max(17, *late))
+
+
+@pytest.mark.parametrize("emit", ["final", "running"])
+def test_a_session_beside_a_query_that_comes(emit):
+    op = sash.Operator(windows={"s": W.session(7)}, aggs=[S.count().alias("n")], time="t", emit=emit)
+    op.add([{"t": 3}, {"t": 9}])
+    op.advance(0)
+    op.add_query("p", W.tumbling(5))
+    op.add([{"t": 6}])
+    (one,) = [r for r in op.close().to_pylist() if not r.get("retracted")]
+    assert (one["window"], one["n"]) == ({"start": 3, "end": 16}, 3)
+
+
+@pytest.mark.parametrize(("aggs", "store"), [(COMMUTE, "lazy"), (COMMUTE, "eager"), (FLAT, "auto"), (ORDERED, "auto")])
+def test_queries_that_come_and_go_leave_others_alone(aggs, store):
+    @given(data=st.data(), cases=several, rows=rows_strategy(), more=st.lists(window_oracle.cases(), min_size=1, max_size=3))
+    def run(data, cases, rows, more):
+        """Rows come in any order within the lateness; a query that comes has the windows that start after the newest row."""
+        specs = {name: spec for name, (spec, _) in cases.items()}
+        op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=10**6, store=store)
+        op.add(table_of([]))
+        asked, since, at = dict(specs), {}, 0
+        for n, (spec, _) in enumerate(more):
+            before, at = at, data.draw(st.integers(at, len(rows)))
+            op.add(table_of(rows[before:at]))
+            op.advance(n)
+            asked[f"more {n}"], since[f"more {n}"] = spec, max((r.t + 1 for r in rows[:at]), default=-(10**9))
+            op.add_query(f"more {n}", spec)
+            if n and data.draw(st.booleans()):
+                op.remove_query(f"more {n - 1}")
+                del asked[f"more {n - 1}"]
+            if data.draw(st.booleans()):
+                op = restored(op, asked, aggs)
+        op.add(table_of(rows[at:]))
+        got = {key_of(r): rest_of(r) for r in op.close().to_pylist()}
+        expected = whole(rows, specs, aggs)
+        for name in asked.keys() & since.keys():
+            spec, begin = asked[name], since[name]
+            free = spec.context == "context free" and not isinstance(spec, type(W.unbounded()))
+            mine = whole(rows if free else [r for r in rows if r.t >= begin], {name: spec}, aggs)
+            expected |= {at: rest for at, rest in mine.items() if not free or at[2] >= begin}
+        assert got == expected
+
+    run()
+
+
+@pytest.mark.parametrize("aggs", [COMMUTE, FLAT], ids=["commuting", "ordered"])
+def test_queries_that_come_and_go_leave_windows_with_late_rows_alone(aggs):
+    long, short = st.integers(10, 30), st.integers(1, 10)
+    steps = st.lists(st.tuples(st.integers(-9, 9), st.lists(st.integers(-15, 15), max_size=4)), min_size=3, max_size=12)
+    changes = st.dictionaries(st.integers(0, 5), st.builds(W.sliding, short, short, offset=st.integers(0, 9)), min_size=1, max_size=3)
+
+    @given(
+        specs=st.lists(st.builds(W.sliding, long, long), min_size=1, max_size=2),
+        steps=steps,
+        changes=changes,
+        lateness=st.integers(0, 30),
+        gone=st.booleans(),
+    )
+    def run(specs, steps, changes, lateness, gone):
+        found = []
+        for coming in ({}, changes):
+            op = sash.Operator(windows={f"{k}": w for k, w in enumerate(specs)}, aggs=aggs, time="t", lateness=lateness)
+            op.add(table_of([]))
+            watermark, got, names = 0, [], []
+            for n, (ahead, ticks) in enumerate(steps):
+                op.add(table_of([Row(None, watermark + t, watermark + t, False, 0) for t in ticks]))
+                watermark += max(0, ahead)
+                got += op.advance(watermark).to_pylist()
+                if n in coming:
+                    names.append(f"more {n}")
+                    op.add_query(names[-1], coming[n])
+                if gone and len(names) == 2:
+                    op.remove_query(names.pop(0))
+            got += op.close().to_pylist()
+            found.append(sorted((r for r in got if r["query"] not in (f"more {n}" for n in coming)), key=repr))
+        assert found[0] == found[1]
+
+    run()
 
 
 def test_queries_come_and_go():

@@ -215,3 +215,104 @@ def test_keys_go_with_their_last_window(monkeypatch, by, call, emit):
     )
     wanted = {(r["query"], *(r[b] for b in by), r["window"]["start"], r["window"]["end"]): r["n"] for r in expected.to_pylist()}
     assert {at: r["n"] for at, r in last.items() if not r.get("retracted")} == wanted
+
+
+def test_rows_beyond_the_calendar_are_refused_with_their_batch():
+    at = datetime.datetime
+    op = sash.Operator(windows={"d": W.tumbling("1 day"), "m": W.tumbling("1 month")}, aggs=COUNT, time="t")
+    with pytest.raises(ValueError, match="year"):
+        op.add([{"t": at(9999, 12, 31)}])
+    op.add([{"t": at(2024, 1, 5)}, {"t": at(2024, 1, 6)}])
+    with pytest.raises(ValueError, match="year"):
+        op.add([{"t": at(2024, 1, 7)}, {"t": at(9999, 12, 31)}])
+    assert sorted(n for *_, n in given(op.close())) == [1, 1, 2]
+    op = sash.Operator(windows=W.tumbling("1 month"), aggs=COUNT, time="t", ordered=True)
+    op.add([{"t": at(2024, 1, 5)}])
+    with pytest.raises(ValueError, match="year"):
+        op.add([{"t": at(9999, 12, 31)}])
+    op.add([{"t": at(2024, 1, 6)}])
+    assert [n for *_, n in given(op.close())] == [2]
+    op = sash.Operator(windows=W.tumbling("1 month"), aggs=COUNT, time="t", max_ahead="1 day")
+    op.add([{"t": at(2024, 1, 5)}, {"t": at(9999, 12, 31)}])  # set aside before windows are looked at
+    assert [n for *_, n in given(op.close())] == [1]
+    assert op.stats.ahead == 1
+
+
+@pytest.mark.parametrize(
+    ("window", "rows", "watermark", "late", "expected"),
+    [
+        (W.rows(2), [0], 20, [5], [(0, 5, 2)]),
+        (W.last_rows(2, every=10), [0], 20, [5], [(0, 10, 2)]),
+        (W.punctuation("t = 5"), [0], 20, [5], [(0, 5, 1), (5, None, 1)]),
+    ],
+)
+def test_a_key_is_not_idle_while_its_rows_may_come(window, rows, watermark, late, expected):
+    for steps in ([(rows, watermark), (late, 90)], [([*rows, *late], watermark), ([], 90)]):
+        op = sash.Operator(windows=window, aggs=COUNT, by="k", time="t", idle=10, lateness=50)
+        got = []
+        for ticks, mark in steps:
+            op.add(pa.table({"t": pa.array(ticks, pa.int64()), "k": pa.array([1] * len(ticks), pa.int64())}))
+            got += given(op.advance(mark))
+        assert got == expected
+
+
+def test_a_key_is_not_idle_before_the_edge_after_its_last_row():
+    op = sash.Operator(windows=W.last_rows(2, every=10), aggs=COUNT, by="k", time="t", idle=5)
+    op.add([{"t": 0, "k": 1}])
+    assert given(op.advance(8)) == []
+    op.add([{"t": 9, "k": 1}])
+    assert given(op.advance(30)) == [(0, 10, 2)]
+    assert op.stats.kept_rows == 0
+
+
+def test_days_in_milliseconds_are_days():
+    days = [datetime.date(2024, 3, 31), datetime.date(2024, 4, 1)]
+    for window in (W.tumbling("1 day", tz="Europe/Berlin"), W.tumbling("1 month", tz="America/New_York"), W.tumbling("2 days")):
+        a, b = (
+            sash.aggregate(pa.table({"t": pa.array(days, t)}), windows=window, aggs=COUNT, time="t") for t in (pa.date32(), pa.date64())
+        )
+        assert given(a) == given(b)
+        for start, end, n in given(a):
+            assert sum(start <= day < end for day in days) == n
+    with pytest.raises(ValueError, match="finer"):
+        sash.aggregate(pa.table({"t": pa.array(days, pa.date64())}), windows=W.tumbling("12 hours"), aggs=COUNT, time="t")
+
+
+def test_empty_windows_between_rows_that_lie_between_windows():
+    times = [datetime.datetime(2024, 1, 15), datetime.datetime(2024, 3, 15)]
+    table = pa.table({"t": pa.array(times, pa.timestamp("us", "UTC"))})
+
+    def empty(window):
+        return given(sash.aggregate(table, windows=window, aggs=COUNT, time="t", empty=True))
+
+    assert empty(W.sliding("1 day", every="30 days", tz="UTC")) == empty(W.sliding("1 day", every="30 days"))
+    assert [(start.month, start.day, end.day, n) for start, end, n in empty(W.sliding("10 days", every="1 month"))] == [
+        (2, 1, 11, 0), (3, 1, 11, 0),
+    ]  # fmt: skip
+    times[:] = [datetime.datetime(2011, 12, 28), datetime.datetime(2012, 1, 2)]  # Samoa had no 30 December
+    table = pa.table({"t": pa.array(times, pa.timestamp("us", "UTC"))})
+    assert all(start < end for start, end, _ in empty(W.tumbling("1 day", tz="Pacific/Apia")))
+
+
+def test_nothing_is_cut_off_and_a_refused_first_batch_is_none():
+    table = pa.table({"t": [-1, 0, 1, 2]})
+    with pytest.raises(sash.SashError, match="2.5"):
+        sash.aggregate(table, windows=W.band(-1, 2.5), aggs=COUNT, time="t")
+    op = sash.Operator(windows=W.tumbling(2), aggs=COUNT, time="t")
+    with pytest.raises(sash.SashError):
+        op.add(pa.table({"t": [2**62], "v": [1.5]}))
+    op.add(pa.table({"t": [1], "v": [1]}))
+    with pytest.raises(sash.SashError, match="-1.5"):
+        op.advance(-1.5)
+    assert given(op.close()) == [(0, 2, 1)]
+    for call in (lambda: op.advance(5), op.close, lambda: op.add_query("q", W.tumbling(3)), lambda: op.remove_query("window")):
+        with pytest.raises(sash.SashError, match="closed"):
+            call()
+    with pytest.raises(sash.SashError, match="time is missing"):
+        sash.Operator(windows=W.tumbling(2), aggs=COUNT)
+    with pytest.raises(sash.SashError, match="order_by"):
+        sash.aggregate(table, windows=W.tumbling(2), aggs=COUNT, time="t", order_by=3)
+    with pytest.raises(sash.SashError, match="ignorenulls"):
+        S.first("v", "x")
+    with pytest.raises(sash.SashError):
+        sash.aggregate(table, windows=W.tumbling((1 << 61) + 1), aggs=COUNT, time="t")

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import sash
+from sash import functions as S
 from sash import windows as W
 from sash.errors import BrokenLaw
 from sash.testing import check_laws
@@ -124,6 +126,33 @@ def test_periodic_edges(size, every, offset, ticks):
         assert found == max(e for e in edges if e <= t)
     low, high = min(ticks), max(ticks)
     assert shape.edges(low, high).tolist() == [e for e in edges if low <= e <= high]
+
+
+@pytest.mark.parametrize("size", ["1 day", "1 month", "3 months"])
+@pytest.mark.parametrize("every", ["5 months", "12 months", "2 years", "100 years"])
+@pytest.mark.parametrize("aggs", [[S.count().alias("n")], [S.collect_list("v").alias("n")]], ids=["partials", "rows"])
+def test_calendar_windows_that_leave_months_out(size, every, aggs):
+    days = [(1969, 12, 31), (1970, 1, 1), (1971, 2, 5), (2023, 11, 5), (2024, 1, 1), (2024, 1, 5), (2024, 11, 5), (2070, 1, 1)]
+    spec, months = W.sliding(size, every), {"5 months": 5, "12 months": 12, "2 years": 24, "100 years": 1200}[every]
+    expected = {}
+    for n, (year, month, day) in enumerate(days):
+        start = ((year - 1970) * 12 + month - 1) // months * months
+        first = datetime.datetime(1970 + start // 12, start % 12 + 1, 1)
+        behind = start + int(size.split()[0])
+        end = first + datetime.timedelta(days=1) if size == "1 day" else datetime.datetime(1970 + behind // 12, behind % 12 + 1, 1)
+        if first <= datetime.datetime(year, month, day) < end:
+            expected.setdefault((first, end), []).append(n)
+    times = pa.array([datetime.datetime(*d) for d in days], pa.timestamp("us"))
+    for some in [slice(None), *(slice(k, k + 2) for k in range(len(days)))]:
+        table = pa.table({"t": times[some], "v": list(range(len(days)))[some]})
+        op = sash.Operator(windows=spec, aggs=aggs, time="t")
+        for batch in table.to_batches(max_chunksize=1):
+            op.add(batch)
+            op.advance(datetime.datetime(1960, 1, 1))
+        wanted = {at: [n for n in held if n in table["v"].to_pylist()] for at, held in expected.items()}
+        wanted = {at: held if "collect" in repr(aggs) else len(held) for at, held in wanted.items() if held}
+        for result in (sash.aggregate(table, windows=spec, aggs=aggs, time="t"), op.close()):
+            assert {(r["window"]["start"], r["window"]["end"]): r["n"] for r in result.to_pylist()} == wanted
 
 
 @given(

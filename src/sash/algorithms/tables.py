@@ -347,23 +347,20 @@ def periodic_fill(
 def listed_count(
     offsets: Index, starts: Index, begin: int, end: int, opens: Index, closes: Index, count: int, gaps: int, counts: Index
 ) -> int:
-    """How many of the ``count`` listed windows each key has; their starts and ends both only advance."""
+    """How many of the ``count`` listed windows each key has; their starts and ends both only advance.
+
+    With ``gaps`` the empty ones between its first and its last row count too.
+    """
     for key in range(begin, end):
-        total = 0
-        low, high = offsets[key], offsets[key]
-        stop = offsets[key + 1]
-        pending = 0
+        total, low, high, stop = 0, offsets[key], offsets[key], offsets[key + 1]
         for w in range(count):
             while low < stop and starts[low] < opens[w]:
                 low += 1
             high = max(high, low)
             while high < stop and starts[high] < closes[w]:
                 high += 1
-            if high > low:
-                total += 1 + pending
-                pending = 0
-            elif gaps and total > 0:
-                pending += 1
+            if high > low or (gaps and offsets[key] < high and low < stop):
+                total += 1
         counts[key] = total
     return end
 
@@ -374,25 +371,16 @@ def listed_fill(
 ) -> int:  # fmt: skip
     """The windows that :func:`listed_count` counted; ``window`` gets their numbers in the list."""
     for key in range(begin, end):
-        place = places[key]
-        low, high = offsets[key], offsets[key]
-        stop = offsets[key + 1]
-        pending = 0
+        place, low, high, stop = places[key], offsets[key], offsets[key], offsets[key + 1]
         for w in range(count):
             while low < stop and starts[low] < opens[w]:
                 low += 1
             high = max(high, low)
             while high < stop and starts[high] < closes[w]:
                 high += 1
-            if high > low:
-                for back in range(pending, 0, -1):
-                    lo[place], hi[place], window[place], keys[place] = low, low, w - back, key
-                    place += 1
+            if high > low or (gaps and offsets[key] < high and low < stop):
                 lo[place], hi[place], window[place], keys[place] = low, high, w, key
                 place += 1
-                pending = 0
-            elif gaps and place > places[key]:
-                pending += 1
     return end
 
 

@@ -32,6 +32,7 @@ from sash.aggregates.string_agg import StringAgg
 from sash.aggregates.sum import Sum
 from sash.aggregates.var_pop import VarPop
 from sash.aggregates.var_samp import VarSamp
+from sash.errors import InvalidArgument
 from sash.functions.call import Call, call
 from sash.functions.udaf import UserAggregate, udaf
 
@@ -143,14 +144,20 @@ def max_by(column: str | None = None, by: str | None = None) -> Call:
     return call(MaxBy(), column, by)
 
 
+def _flag(argument: str, given: bool) -> bool:
+    if not isinstance(given, bool):
+        raise InvalidArgument(f"{argument} must be True or False, not {given!r}")
+    return given
+
+
 def first(column: str | None = None, ignorenulls: bool = False) -> Call:
     """The first value."""
-    return call(First(ignorenulls=ignorenulls), column)
+    return call(First(ignorenulls=_flag("ignorenulls", ignorenulls)), column)
 
 
 def last(column: str | None = None, ignorenulls: bool = False) -> Call:
     """The last value."""
-    return call(Last(ignorenulls=ignorenulls), column)
+    return call(Last(ignorenulls=_flag("ignorenulls", ignorenulls)), column)
 
 
 def collect_list(column: str | None = None) -> Call:

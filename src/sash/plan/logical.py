@@ -14,7 +14,7 @@ from sash.expressions import Expression, parse
 from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
 from sash.plan.clock import ProcessingTime
-from sash.types import Measure, measure_of
+from sash.types import FAR_BACK, Measure, measure_of
 from sash.windows.base import Window
 
 QUERY = "query"
@@ -22,6 +22,7 @@ WINDOW = "window"
 ROWS = "rows"
 REVISION = "revision"
 RETRACTED = "retracted"
+NO_TIME = "time is missing: name the column that windows are measured in"
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Query:
     name: str
     window: Window
     shape: Any
+    since: int = FAR_BACK
+    """Its windows start from there on: a query that comes while rows flow has no edges in what was before it."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,7 @@ def make_plan(
     if isinstance(time, ProcessingTime):
         raise InvalidArgument("processing_time() is for streams: the rows of a table have no time of arrival")
     if time is None:
-        raise InvalidArgument("time is missing: name the column that windows are measured in")
+        raise InvalidArgument(NO_TIME)
     named, specs = _specs(windows, trailing)
     time = _column(time, "time", schema)
     measure = measure_of(schema.field(time).type, time)
@@ -226,7 +229,7 @@ def expression_of(text: str, schema: pa.Schema) -> Expression:
 def check_columns(schema: pa.Schema, by: Any, time: Any, order_by: Any) -> None:
     """The columns that are named exist."""
     if time is None:
-        raise InvalidArgument("time is missing: name the column that windows are measured in")
+        raise InvalidArgument(NO_TIME)
     if not isinstance(time, ProcessingTime):
         _column(time, "time", schema)
     _names(by, "by", schema)
@@ -244,6 +247,8 @@ def _column(given: Any, argument: str, schema: pa.Schema) -> str:
 def _names(given: Any, argument: str, schema: pa.Schema) -> tuple[str, ...]:
     if given is None:
         return ()
+    if not isinstance(given, Iterable):
+        raise InvalidArgument(f"{argument} must be a column's name or several, not {given!r}")
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         _column(name, argument, schema)

@@ -73,7 +73,10 @@ def read(plan: Plan, table: pa.Table) -> Stream:
 def check_span(first: int, last: int, name: str) -> None:
     """Times must be far enough from the ends of 64 bits."""
     if not -(FAR_AHEAD >> 1) < first <= last < FAR_AHEAD >> 1:
-        raise InvalidArgument(f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits")
+        raise InvalidArgument(
+            f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits "
+            "(nanoseconds reach from 1896 to 2043: cast such a column to microseconds)"
+        )
 
 
 def sliced(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -62,8 +63,10 @@ def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
 class Intake:
     """Rows that wait. Rows given as dictionaries of plain values wait as they are."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, latest: Callable[[], int]) -> None:
         self.plan = plan
+        self._latest = latest
+        """The latest time that is believed now."""
         self.rows = 0
         self._batches: list[pa.RecordBatch] = []
         self._dictionaries: list[dict[str, Any]] = []
@@ -111,12 +114,20 @@ class Intake:
             if len(ticks):
                 low, high = span_of(ticks)
                 check_span(low, high, self.plan.time)
+                self._check_windows(low, high)
                 spans.append((low, high))
             if self._computed:
                 table = pa.Table.from_batches([batch])
                 for expression in self._computed:
                     expression.evaluate(table)
         return batches, spans
+
+    def _check_windows(self, first: int, last: int) -> None:
+        """Refuse rows that windows cannot be reckoned around, but for those too far ahead, which are set aside."""
+        believed = min(last, self._latest())
+        if first <= believed:
+            for query in self.plan.queries:
+                query.shape.check_rows(first, believed)
 
     def take(self) -> pa.Table | None:
         """All rows that wait."""

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.columns import arrow_column
-from sash.errors import InvalidArgument, LateRow, unknown
+from sash.errors import InvalidArgument, LateRow, SashError, unknown
 from sash.plan.clock import ProcessingTime
-from sash.plan.logical import Plan, Query, check_request, make_plan, make_query
+from sash.plan.logical import NO_TIME, Plan, Query, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
@@ -36,7 +36,7 @@ from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
-from sash.windows.base import Periodic, Window
+from sash.windows.base import Periodic, RowsBefore, Window
 
 Array = npt.NDArray[Any]
 
@@ -95,6 +95,8 @@ class Operator:
     ) -> None:
         given = dict(windows) if isinstance(windows, dict) else {"window": windows}
         check_request(given, aggs)
+        if time is None:
+            raise InvalidArgument(NO_TIME)
         if emit not in EMITS:
             raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
         if late not in LATES:
@@ -115,7 +117,6 @@ class Operator:
         self._newest = FAR_BACK
         self._dirty = FAR_AHEAD
         self._states: list[State] = []
-        self._since: dict[str, int] = {}
         self._manager = WindowManager(emit)
         self._late: list[pa.Table] = []
         self._stats = Stats()
@@ -131,12 +132,19 @@ class Operator:
 
     def add(self, batch: Any) -> pa.Table | None:
         """Take rows in: anything that speaks Arrow, or a list of dictionaries. In a declared in-order stream the results come back."""
-        if self._is_closed:
-            raise InvalidArgument("the operator is closed; make a new one")
+        self._check_open()
         if self._clock is not None:
             batch = self._stamped(batch)
-        if self._intake is None:
-            self._start(to_batches(batch, None)[0].schema)
+        if self._intake is not None:
+            return self._take_in(batch)
+        self._start(to_batches(batch, None)[0].schema)
+        try:
+            return self._take_in(batch)
+        except SashError:
+            self._plan, self._intake, self._states, self._forms = None, None, [], None  # the next batch is the first
+            raise
+
+    def _take_in(self, batch: Any) -> pa.Table | None:
         assert self._intake is not None
         if self._asked.options.ordered:
             return self._add_in_order(batch)
@@ -144,6 +152,10 @@ class Operator:
         if self._intake.is_full or self._ahead is not None:  # what is too far ahead is seen by the clock of now
             self._flush()
         return None
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidArgument("the operator is closed; make a new one")
 
     def _start(self, schema: pa.Schema, homes: Callable[[int], Home] | None = None, plan: Plan | None = None) -> None:
         """The columns are known: plan, and make the states. With ``homes``, the slices of the n-th state live there."""
@@ -168,7 +180,7 @@ class Operator:
         for at in sorted(groups, key=lambda at: (list(STATES).index(at[0]), *at[1:])):
             home = homes(len(self._states)) if homes is not None and at[0] == "slices" else None
             self._states.append(self._state(at[0], plan.with_queries(tuple(groups[at])), home=home))
-        self._intake = Intake(plan)
+        self._intake = Intake(plan, self._latest)
 
     @property
     def _keeps_rows(self) -> bool:
@@ -235,7 +247,8 @@ class Operator:
     def _latest(self) -> int:
         """The latest time that is believed now."""
         assert self._plan is not None
-        assert self._ahead is not None
+        if self._ahead is None:
+            return FAR_AHEAD
         return clock.time_ns() // (self._plan.measure.nanos_per_tick or 1) + self._ahead
 
     def _flush(self) -> None:
@@ -271,10 +284,10 @@ class Operator:
         if verdicts:
             late = np.logical_and.reduce(verdicts)
             if late.any():
-                missed = late & self._in_some_window(ticks)
-                self._stats.late += int(missed.sum())
-                if self._asked.options.late == "output":
-                    self._late.append(whole.filter(pa.array(missed)))
+                missed = self._missed(late, ticks)
+                self._stats.late += len(missed)
+                if len(missed) and self._asked.options.late == "output":
+                    self._late.append(whole.take(pa.array(missed)))
                 fine = ~late
                 table, ticks, codes = table.filter(pa.array(fine)), ticks[fine], codes[fine]
                 verdicts = [verdict[fine] for verdict in verdicts]
@@ -309,7 +322,7 @@ class Operator:
             late = np.ones(len(new), bool)
             for state in self._states:
                 late &= state.late(new.last, new.key, horizon)
-            self._stats.late += int(new.count[late & self._in_some_window(new.last)].sum())
+            self._stats.late += int(new.count[self._missed(late, new.last)].sum())
             new = new.take(np.flatnonzero(~late))
             if not len(new):
                 return
@@ -319,10 +332,11 @@ class Operator:
             assert isinstance(state, SliceState)
             state.take_in(new, only=len(self._states) == 1)
 
-    def _in_some_window(self, ticks: Array) -> Array:
-        """What no window would hold is never late."""
+    def _missed(self, late: Array, ticks: Array) -> Array:
+        """The places of what came too late for a window: what no window would hold is never late."""
         assert self._plan is not None
-        return some_window_holds((q.shape for q in self._plan.queries), ticks)
+        places = np.flatnonzero(late)
+        return places[some_window_holds((q.shape for q in self._plan.queries), ticks[places])]
 
     def _seen_now(self, codes: Array, ticks: Array) -> None:
         """These keys have rows of these times."""
@@ -335,6 +349,7 @@ class Operator:
 
     def advance(self, watermark: Any) -> pa.Table:
         """No row older than ``watermark`` is expected any more; what that makes ready comes back."""
+        self._check_open()
         if self._plan is None:
             raise InvalidArgument("advance needs a batch first: the time column's type is not known yet; add one, even an empty one")
         if self._asked.options.ordered:
@@ -348,6 +363,7 @@ class Operator:
 
     def close(self) -> pa.Table:
         """The stream has ended: all windows that are still open."""
+        self._check_open()
         if self._plan is None:
             self._is_closed = True
             return pa.table({})
@@ -361,12 +377,12 @@ class Operator:
         options = self._asked.options
         idle = np.empty(0, np.int64)
         if self._idle is not None and not closing:
-            idle = np.flatnonzero((self._last_seen > FAR_BACK) & (self._last_seen + self._idle < watermark))
+            idle = self._idle_keys(self._idle, watermark - self._lateness)
         step = Step(self._watermark, watermark, self._lateness, options.emit, self._dirty, closing, idle)
         parts = []
         self._manager.begin()
         for state in self._states:
-            view, reports = self._manager.reports(state, step, self._keys.count, self._since)
+            view, reports = self._manager.reports(state, step, self._keys.count)
             if view is not None and reports:
                 parts.append((state, view, reports))
         result = self._emission.table(self._keys, parts)
@@ -382,6 +398,15 @@ class Operator:
         if self._plan.by and self._keys.count > self._keys_to_check:
             self._forget_keys()
         return result
+
+    def _idle_keys(self, idle: int, horizon: int) -> Array:
+        """The keys of which no row of the last while can come any more, and no edge is to come after their last row."""
+        assert self._plan is not None
+        seen = self._last_seen
+        until = seen + idle
+        for shape in (q.shape for q in self._plan.queries if isinstance(q.shape, RowsBefore)):
+            until = np.maximum(until, seen - (seen - shape.offset) % shape.every + shape.every - 1)
+        return np.flatnonzero((seen > FAR_BACK) & (until < horizon))
 
     def _forget_keys(self) -> None:
         """A key's state goes when its last window has closed: so do its name and number, once enough have gone."""
@@ -410,6 +435,7 @@ class Operator:
 
     def add_query(self, name: str, window: Window) -> None:
         """Another query, which sees the rows from the newest one so far on; its windows start after that."""
+        self._check_open()
         if not isinstance(name, str) or not name:
             raise InvalidArgument(f"a query's name is text, not {name!r}")
         if not isinstance(window, Window) or window.is_trailing:
@@ -420,34 +446,35 @@ class Operator:
             self._asked.windows[name] = window
             return
         query = make_query(name, window, self._plan.measure, self._plan.schema)
-        plan = self._plan.with_queries((*self._plan.queries, query))
-        emission = Emission(plan, self._asked.options.emit)
+        emission = Emission(self._plan.with_queries((*self._plan.queries, query)), self._asked.options.emit)
         self._flush()
+        since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
+        shares_slices = window.context == "context free" and hasattr(query.shape, "edges")
+        if shares_slices:
+            query = replace(query, since=since)
+        plan = self._plan.with_queries((*self._plan.queries, query))
         self._emission = emission
         self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
         assert self._intake is not None
         self._intake.with_queries(plan)
-        since = self._newest + 1 if self._newest > FAR_BACK else FAR_BACK
         kind = self._kind(window)
         homes = (s for s in self._states if type(s) is STATES[kind] and s.since == FAR_BACK)
         home = next((s for s in homes if not self._starts_again(s.plan.queries[0].window)), None)
-        if window.context == "context free" and hasattr(query.shape, "edges"):
-            self._since[name] = since
-        if kind != "rows" and home is not None and name in self._since:
+        if kind != "rows" and home is not None and shares_slices:
             home.with_queries(home.plan.with_queries((*home.plan.queries, query)))
         else:
             self._states.append(self._state(kind, plan.with_queries((query,)), since))
 
     def remove_query(self, name: str) -> None:
         """A query less; what only it needed is dropped."""
-        if name not in self._asked.windows:
+        self._check_open()
+        if not isinstance(name, str) or name not in self._asked.windows:
             raise unknown("query", name, self._asked.windows)
         if len(self._asked.windows) == 1:
             raise InvalidArgument("the last query cannot be removed; close the operator instead")
         del self._asked.windows[name]
-        self._since.pop(name, None)
         self._manager.given.pop(name, None)
         if self._plan is None:
             return
@@ -475,8 +502,9 @@ class Operator:
         sections: dict[str, pa.Table] = {}
         if self._plan is not None:
             given = {name: [c.tolist() for c in columns] for name, columns in self._manager.save().items()}
+            since = {q.name: q.since for q in self._plan.queries if q.since > FAR_BACK}
             header |= {
-                **self._facts(), "since": self._since, "last_seen": self._last_seen.tolist(), "given": given, "states": [],
+                **self._facts(), "since": since, "last_seen": self._last_seen.tolist(), "given": given, "states": [],
             }  # fmt: skip
             sections["schema"] = self._plan.schema.empty_table()
             sections["keys"] = pa.table(dict(zip(self._plan.by, self._keys.values, strict=True)))
@@ -511,7 +539,8 @@ class Operator:
         assert self._plan is not None
         self._keys.restore([c.combine_chunks() for c in sections["keys"].columns])
         self._recall(header)
-        self._since = header["since"]
+        since = header["since"]
+        self._plan = self._plan.with_queries(tuple(replace(q, since=since.get(q.name, FAR_BACK)) for q in self._plan.queries))
         self._last_seen = np.array(header["last_seen"], np.int64)
         self._manager.load(header["given"])
         self._late = [sections["late"]] if sections["late"].num_rows else []

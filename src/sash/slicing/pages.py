@@ -81,24 +81,22 @@ class Pages:
 
     def part(self, parts: list[Part]) -> pa.Table | None:
         """A step's results as a part of a page; None if they are too many, or not all numbers."""
-        lengths = [len(report.bounds) for _, _, reports in parts for report in reports]
-        total = sum(lengths)
-        if total > ROWS or max(lengths) > FEW_RANGES:
+        if not all(isinstance(state, SliceState) and state.trees is None for state, _, _ in parts):
+            return None
+        asked_for = [report.bounds for _, _, reports in parts for report in reports]
+        total = sum(map(len, asked_for))
+        if total > ROWS or any(len(bounds) > FEW_RANGES or bounds.start_known is not None for bounds in asked_for):
             return None
         page = self._page
         if page is None or page.written + total > ROWS:
             page = self._page = Page(self._schema, self._longest_name)
         at = first = page.written
         for state, view, reports in parts:
-            if not isinstance(state, SliceState):
-                return None
             partials, queries = state.partials(view), state.plan.queries
             for report in reports:
                 bounds = report.bounds
                 asked = look_at(bounds.lo, bounds.hi)
                 behind = at + len(bounds)
-                if bounds.start_known is not None:
-                    return None
                 for p, numbers in zip(partials, page.numbers, strict=True):
                     if not p.put(asked, numbers[at:behind]):
                         return None

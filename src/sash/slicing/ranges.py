@@ -14,7 +14,7 @@ from sash.algorithms import blocks, flat_fat, reduce, running, tables
 from sash.algorithms.memory import pooled
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
-from sash.kernels.compiler import compiled
+from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.types import dtype
 
@@ -93,10 +93,7 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
         threads.each(work, [(0, len(lo))] if few else parts)
         return check(output, form)
     if len(lo) <= FEW_RANGES or int((hi - lo).sum()) <= FROM_SCRATCH * count:
-        module = generate(reduce.ranges, form, masked=masked, partials=partials)
-        output = make_output(form, module, len(lo))
-        compiled(module)(*source, lo, hi, 0, len(lo), *output.arguments())
-        return check(output, form)
+        return one_by_one(form, compiled(generate(reduce.ranges, form, masked=masked, partials=partials)), source, asked)
     fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
     answer = generate(flat_fat.ranges, form, masked=True, partials=True)
     places = 1 << max(1, count - 1).bit_length()
@@ -104,6 +101,14 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
     compiled(fill)(*source, count, *tree, places)
     output = make_output(form, answer, len(lo))
     compiled(answer)(*tree, places, lo, hi, 0, len(lo), *output.arguments())
+    return check(output, form)
+
+
+def one_by_one(form: Form, kernel: Kernel, source: list[Array], asked: Ranges, room: Array | None = None) -> Output:
+    """The results of ranges that are not empty, each from scratch by a kernel of :func:`sash.algorithms.reduce.ranges`; the first column of
+    them in ``room``."""
+    output = make_output(form, kernel.module, len(asked), room)
+    kernel(*source, asked.lo, asked.hi, 0, len(asked), *output.arguments())
     return check(output, form)
 
 

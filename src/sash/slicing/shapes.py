@@ -91,7 +91,7 @@ class OfListed(Handler[ContextFreeWindow]):
         if view.count == 0:
             return no_bounds()
         opens, closes = shape.listed(int(view.first.min()), int(view.last.max()))
-        asked = (closes > after) & (closes <= until)
+        asked = (closes > after) & (closes <= until) & (opens < closes)  # a day that a zone's calendar leaves out is none
         opens, closes = opens[asked], closes[asked]
         if not len(opens):
             return no_bounds()
@@ -166,13 +166,9 @@ class OfRanks(Handler[Ranks]):
         base = view.row_offsets[view.key_offsets[:-1]] - gone
         totals = np.diff(view.row_offsets[view.key_offsets]) + gone
         skipped = np.maximum(0, -(-gone // shape.every))  # windows whose first rows are gone
-        if shape.partial:
-            counts = np.maximum(0, -(-totals // shape.every) - skipped)
-        else:
-            counts = np.maximum(0, (totals - shape.size) // shape.every + 1 - skipped)
-        keys = np.repeat(np.arange(view.keys), counts)
-        k = np.arange(len(keys)) - np.repeat(np.cumsum(counts) - counts, counts) + skipped[keys]
-        from_rank = k * shape.every
+        windows = -(-totals // shape.every) if shape.partial else (totals - shape.size) // shape.every + 1
+        number, keys = runs(skipped, windows)
+        from_rank = number * shape.every
         to_rank = np.minimum(from_rank + shape.size, totals[keys])
         lo = np.searchsorted(view.row_offsets, base[keys] + from_rank)
         hi = np.searchsorted(view.row_offsets, base[keys] + to_rank)
@@ -361,9 +357,7 @@ def _nested(view: View, opens: Array, closes: Array, empty: bool) -> Bounds:
             continue
         lo = first + np.searchsorted(view.starts[first:last], opens)
         hi = np.maximum(lo, first + np.searchsorted(view.starts[first:last], closes))
-        full = np.flatnonzero(hi > lo)
-        if empty and len(full):
-            full = np.arange(full[0], full[-1] + 1)
+        full = np.flatnonzero((hi > lo) | (empty & (first < hi) & (lo < last)))
         parts.append((np.full(len(full), key), lo[full], hi[full], opens[full], closes[full]))
     if not parts:
         return no_bounds()

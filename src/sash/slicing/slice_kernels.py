@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.algorithms import reduce, tables
-from sash.algorithms.rolling import Output, check, make_output
+from sash.algorithms.rolling import Output
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.slicing.inputs import Fields
 from sash.slicing.partials import FieldPartials, answered, spread
-from sash.slicing.ranges import FEW_RANGES, Ranges
+from sash.slicing.ranges import FEW_RANGES, Ranges, one_by_one
 from sash.slicing.tree import SliceTree
 from sash.types import dtype
 
@@ -73,9 +73,7 @@ class Kernels:
 
     def one_by_one(self, states: list[Array], asked: Ranges, room: Array | None = None) -> Output:
         """The results of a few ranges of slices; the first column of them in ``room``."""
-        output = make_output(self.form, self._ranges.module, len(asked), room)
-        self._ranges(*states, asked.lo, asked.hi, 0, len(asked), *output.arguments())
-        return check(output, self.form)
+        return one_by_one(self.form, self._ranges, states, asked, room)
 
     @cached_property
     def _ranges(self) -> Kernel:

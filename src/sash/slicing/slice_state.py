@@ -93,7 +93,7 @@ class SliceState:
         self._measured_for = max(1, keys)
         self._home.clear()
         length = self._length(keys)
-        origin = 0 if length is None else int(self.slicer.offset[np.argmin(self.slicer.every)])
+        origin = 0 if length is None else int(self.slicer.offset[self.slicer.finest])
         return Chunks(self._home, length, origin, self._whole)
 
     def _length(self, keys: int) -> int | None:
@@ -102,7 +102,7 @@ class SliceState:
         if slicer.others or self.trees is not None or not len(slicer.every):
             return None
         edges = max(self._home.fewest_edges, self._home.slices_in_chunk // max(1, keys))
-        every = int(slicer.every.min())
+        every = int(slicer.every[slicer.finest])
         if not self._home.trims:  # a chunk that goes as a whole must not be much of the longest window
             edges = min(edges, max(self._home.fewest_edges, int(slicer.size.max() * slicer.density) // CHUNKS_IN_WINDOW))
         steps = max(1, min(int(edges / slicer.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice

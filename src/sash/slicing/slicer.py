@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sash.algorithms import tables
 from sash.plan.logical import Query
 from sash.slicing.shapes import handler
+from sash.slicing.view import runs
 from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import Everything, Gaps, Periodic
 
@@ -23,6 +24,8 @@ STRETCH = 32
 """How many times the span of a batch is looked ahead."""
 MOST_EDGES = 1 << 16
 MOST_BUCKETS = 1 << 15
+NO_EDGE = FAR_BACK + 1
+"""The cell of what lies before every edge."""
 
 
 class Slicer:
@@ -47,14 +50,17 @@ class Slicer:
         self._next_ends = self._none = self._edges
         """Each periodic query's next window end, as of the last look."""
         self._earliest_end = FAR_AHEAD
-        self.all, self.always = np.arange(len(self.places)), np.full(len(self.places), FAR_BACK)
+        self.all = np.arange(len(self.places))
+        self.since = np.array([queries[k].since for k in self.places.tolist()], np.int64)
         # Starts, and ends where they are not starts as well.
         apart = self.size % self.every != 0
-        families = np.concatenate([self.offset, (self.offset + self.size)[apart]])
         steps = np.concatenate([self.every, self.every[apart]])
-        both = np.unique(np.stack([families % np.maximum(steps, 1), steps]), axis=1) if len(steps) else np.empty((2, 0), np.int64)
-        self._phase: Array = both[0]
-        self._step: Array = both[1]
+        phases = np.concatenate([self.offset, self._phases[apart]]) % steps
+        families, family = np.unique(np.stack([phases, steps]), axis=1, return_inverse=True)
+        self._phase: Array = families[0]
+        self._step: Array = families[1]
+        self._edges_since = np.full(len(self._step), FAR_AHEAD)
+        np.minimum.at(self._edges_since, family.reshape(-1), np.concatenate([self.since, self.since[apart]]))
 
     @property
     def density(self) -> float:
@@ -67,13 +73,16 @@ class Slicer:
         size, every, phase = self.size[which], self.every[which], self.offset[which]
         first = (max(ended[0], stretch[0]) - phase - size) // every + 1
         last = np.minimum((ended[1] - phase - size) // every, (stretch[1] - phase) // every)
-        counts = np.maximum(0, last - first + 1)
-        total = int(counts.sum())
-        if total > most:
+        if int(np.maximum(0, last - first + 1).sum()) > most:
             return None
-        number = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
-        start = np.repeat(phase, counts) + number * np.repeat(every, counts)
-        return np.concatenate([start, start + np.repeat(size, counts)])
+        number, query = runs(first, last + 1)
+        start = phase[query] + number * every[query]
+        return np.concatenate([start, start + size[query]])
+
+    @property
+    def finest(self) -> int:
+        """The periodic query with the smallest step, of those that were there first: all slices are cut at its edges."""
+        return int(np.lexsort((self.every, self.since))[0])
 
     @property
     def has_edges(self) -> bool:
@@ -107,9 +116,11 @@ class Slicer:
         ahead = min(ahead, span) if self.listed else ahead
         start, stop = first if self.listed else max(first - span, FAR_BACK), min(last + ahead, FAR_AHEAD - 1)
         before = int(self._before(np.array([start]))[0])
-        low = start if before <= FAR_BACK + 1 else before
+        low = start if before <= NO_EDGE else before
         found = [self._periodic(low, stop)]
-        found += [self.queries[k].shape.edges(low, stop) for k in self.listed]
+        for query in (self.queries[k] for k in self.listed):
+            edges = query.shape.edges(low, stop)
+            found.append(edges[edges >= query.since])
         self._edges = np.unique(np.concatenate(found))
         self._from, self._to = start, stop
         # How many edges lie at or before the first tick of each stretch of 2**shift: where to start looking for a row's.
@@ -122,20 +133,22 @@ class Slicer:
         self._many = int((1 << self._shift) > apart)
 
     def _periodic(self, first: int, last: int) -> Array:
-        start = first + (self._phase - first) % self._step
-        counts = np.maximum(0, (last - start) // self._step + 1)
-        number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        edges: Array = np.repeat(start, counts) + number * np.repeat(self._step, counts)
+        begin = np.maximum(first, self._edges_since)
+        edges, _ = runs(begin + (self._phase - begin) % self._step, last + 1, self._step)
         return edges
 
     def _before(self, ticks: Array) -> Array:
         """For a few ticks the latest edge at or before each."""
-        cell = np.full(len(ticks), FAR_BACK + 1, np.int64)
-        if len(self._step):
-            cell = np.maximum(cell, (ticks[:, None] - (ticks[:, None] - self._phase) % self._step).max(axis=1))
+        edges = ticks[:, None] - (ticks[:, None] - self._phase) % self._step
+        cell: Array = np.where(edges >= self._edges_since, edges, NO_EDGE).max(axis=1, initial=NO_EDGE)
         for k in self.listed:
-            cell = np.maximum(cell, self.queries[k].shape.previous_edges(ticks))
+            self._behind_edges_of(self.queries[k], ticks, cell)
         return cell
+
+    def _behind_edges_of(self, query: Query, ticks: Array, cell: Array) -> None:
+        """Each tick's cell begins no earlier than a query's latest edge at or before it."""
+        edges = query.shape.previous_edges(ticks)
+        np.maximum(cell, np.where(edges >= query.since, edges, NO_EDGE), out=cell)
 
     def cells(self, ticks: Array) -> Array:
         """For each tick the latest edge at or before it, or one tick after the beginning of time if there is none."""
@@ -146,10 +159,10 @@ class Slicer:
                 return found
         if len(ticks) * len(self._step) <= 1 << 20:
             return self._before(ticks)
-        cell = np.full(len(ticks), FAR_BACK + 1, np.int64)
+        cell = np.full(len(ticks), NO_EDGE, np.int64)
         for query in self.queries:
             if hasattr(query.shape, "previous_edges"):
-                np.maximum(cell, query.shape.previous_edges(ticks), out=cell)
+                self._behind_edges_of(query, ticks, cell)
         return cell
 
     def oldest_open(self, horizon: int) -> int:

@@ -99,12 +99,13 @@ class Bounds:
         return len(self.keys)
 
 
-def runs(start: Array, stop: Array, step: int = 1) -> tuple[Array, Array]:
+def runs(start: Array, stop: Array | int, step: Array | int = 1) -> tuple[Array, Array]:
     """The numbers of runs, ``start`` to ``stop - 1`` in steps, one after the other, and which run each is of."""
     lengths = np.maximum(0, -(-(stop - start) // step))
     owner = np.repeat(np.arange(len(start)), lengths)
     ends = np.cumsum(lengths)
-    return np.repeat(start, lengths) + (np.arange(len(owner)) - np.repeat(ends - lengths, lengths)) * step, owner
+    number = np.arange(len(owner)) - np.repeat(ends - lengths, lengths)
+    return start[owner] + number * (step if isinstance(step, int) else step[owner]), owner
 
 
 def some_rows(table: pa.Table, places: Array) -> pa.Table:

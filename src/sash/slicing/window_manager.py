@@ -114,7 +114,7 @@ class WindowManager:
         """Take over what was saved."""
         self.given = {name: Given.from_arrays(columns) for name, columns in saved.items()}
 
-    def reports(self, state: State, step: Step, keys: int, starts_at: dict[str, int]) -> tuple[View | None, list[Report]]:
+    def reports(self, state: State, step: Step, keys: int) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""
         if isinstance(state, RowState | OrderedSliceState):
             # A row at the horizon itself may end a window there.
@@ -132,14 +132,14 @@ class WindowManager:
             if not len(periodic) and not candidates:
                 return None, []
             view, ids = state.view(keys, *self._span(periodic, step))
-            together = self._periodic(state, periodic, step, view, starts_at)
+            together = self._periodic(state, periodic, step, view)
             if together is None:
                 candidates = sorted([*slicer.places[periodic].tolist(), *candidates])
             else:
                 found.append(together)
         for k in candidates:
             query = state.plan.queries[k]
-            report = self._report(query, state, step, view, ids, starts_at.get(query.name, FAR_BACK))
+            report = self._report(query, state, step, view, ids)
             report.queries[:] = k
             found.append(report)
         return view, [report for report in found if len(report.bounds)]
@@ -155,18 +155,16 @@ class WindowManager:
             return None, FAR_BACK, FAR_AHEAD
         return periodic, step.previous if changes_only else step.closed_before, step.reported
 
-    def _periodic(self, state: SliceState, which: Array, step: Step, view: View, starts_at: dict[str, int]) -> Report | None:
+    def _periodic(self, state: SliceState, which: Array, step: Step, view: View) -> Report | None:
         """The windows of periodic queries that end in a step, all in one go; None if there are too many."""
         if self.emit != "final" or len(step.idle) or not view.count or not 0 < view.keys * len(which) <= MOST_TOGETHER:
             return None
-        slicer, since = state.slicer, state.slicer.always
-        if starts_at:
-            since = np.array([starts_at.get(state.plan.queries[k].name, FAR_BACK) for k in slicer.places.tolist()], np.int64)
+        slicer = state.slicer
         kernel, most = tables.plain(tables.ending_windows), FEW_WINDOWS
         while True:
             found = np.empty((6, most), np.int64)
             count = kernel(
-                which, len(which), slicer.size, slicer.every, slicer.offset, since, step.closed_before, step.closed_now,
+                which, len(which), slicer.size, slicer.every, slicer.offset, slicer.since, step.closed_before, step.closed_now,
                 view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
             )  # fmt: skip
             if count <= most:
@@ -177,7 +175,7 @@ class WindowManager:
         asked, keys, lo, hi, start, end = (column[:count] for column in found)
         return Report(slicer.places[asked], Bounds(keys, lo, hi, start, end))
 
-    def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None, since: int) -> Report:
+    def _report(self, query: Query, state: State, step: Step, view: View, ids: Array | None) -> Report:
         shape, hand = query.shape, handler(query.shape)
         after, until = step.closed_before, step.reported
         changes_only = self.emit != "final" and isinstance(state, SliceState) and step.dirty >= step.previous
@@ -195,8 +193,8 @@ class WindowManager:
                 asked &= due > step.closed_before
         else:
             asked = due > after
-        if since > FAR_BACK and not forever:
-            asked &= bounds.start >= since
+        if query.since > FAR_BACK:
+            asked &= bounds.start >= query.since
         full = asked
         if step.closing:
             pass

@@ -54,9 +54,11 @@ class Measure:
                     f"{argument} {duration!r}: months and years have no fixed length; they are for tumbling and sliding windows"
                 )
             amount, rest = divmod(duration.nanos, per_tick)
+            if pa.types.is_date64(self.type):  # milliseconds that mean days
+                rest = duration.nanos % DAY
             if rest:
                 raise InvalidWindow(f"{argument} {duration!r} is finer than the measure's unit ({self.type})")
-        if not FAR_BACK < amount < FAR_AHEAD:
+        if abs(amount) >= FAR_AHEAD >> 1:  # so that a window around any row can be reckoned in 64 bits
             raise InvalidWindow(f"{argument} {duration!r} is too long")
         return amount
 
@@ -106,6 +108,8 @@ class Measure:
                 scalar = given if given.type == self.type else given.cast(self.type)
             elif isinstance(given, int | np.integer) and not isinstance(given, bool):
                 return int(given)
+            elif isinstance(given, float | np.floating) and not float(given).is_integer():
+                raise ValueError("nothing is cut off")
             else:
                 scalar = pa.scalar(given, self.type)
             (tick,) = self.column(pa.array([scalar.as_py()], self.type) if not hasattr(scalar, "value") else _one(scalar))

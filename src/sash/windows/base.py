@@ -56,6 +56,9 @@ class Window(ABC):
 class Shape:
     """A window in ticks."""
 
+    def check_rows(self, first: int, last: int) -> None:
+        """Raise if windows cannot be reckoned around rows from ``first`` to ``last``: asked before such rows are taken in."""
+
 
 @dataclass(frozen=True)
 class Periodic(Shape):
@@ -165,22 +168,22 @@ class ContextFreeWindow(Window, Shape):
         """The latest edge at or before ``t``, after which ``upcoming`` is the next one: ever longer steps back, then halves."""
         step = max(1, self.longest)
         below = max(t - step, FAR_BACK)
-        while self._edge_after(below, upcoming) == upcoming:
+        while self._edge_after(below) == upcoming:
             if below == FAR_BACK:
                 return FAR_BACK
             t, step = below, 2 * step
             below = max(t - step, FAR_BACK)
         while t - below > 1:
             middle = (below + t) // 2
-            below, t = (below, middle) if self.next_edge(middle) == upcoming else (middle, t)
-        return t
+            below, t = (below, middle) if self._edge_after(middle) == upcoming else (middle, t)
+        return t if self._edge_after(below) == t else FAR_BACK
 
-    def _edge_after(self, t: int, upcoming: int) -> int:
-        """The next edge; where time is too far back for a window that reckons with dates, there are no others."""
+    def _edge_after(self, t: int) -> int | None:
+        """The next edge; None where time is too far back for a window that reckons with dates."""
         try:
             return self.next_edge(t)
         except (OverflowError, ValueError):
-            return upcoming
+            return None
 
     def density(self) -> float:
         return 0.0

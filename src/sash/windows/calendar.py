@@ -9,6 +9,7 @@ from functools import cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 
 from sash.errors import InvalidWindow
 from sash.types import FAR_AHEAD, FAR_BACK, Duration, Measure
@@ -61,7 +62,7 @@ class Calendar(ContextFreeWindow):
             measure.ticks(offset, "offset")
             shift = offset.nanos
         weeks = not every.months and every.nanos % WEEK == 0
-        is_date = measure.nanos_per_tick == DAY
+        is_date = pa.types.is_date(measure.type)
         return Calendar(
             size=Step.of(size, "size"),
             every=Step.of(every, "every"),
@@ -99,7 +100,7 @@ class Calendar(ContextFreeWindow):
         except (InvalidWindow, OverflowError):
             return FAR_AHEAD if k > 0 else FAR_BACK
 
-    def _check(self, first: int, last: int) -> None:
+    def check_rows(self, first: int, last: int) -> None:
         """Rows must lie in the calendar's years, with room for a window."""
         for t in (first, last):
             days = t * self.nanos // DAY
@@ -144,8 +145,8 @@ class Calendar(ContextFreeWindow):
         if not len(ticks):
             return ticks
         first, last = int(ticks.min()), int(ticks.max())
-        self._check(first, last)
-        edges = self.edges(first - self.longest - 62 * DAY // self.nanos - 1, last)
+        self.check_rows(first, last)
+        edges = self.edges(max(self.start(self._last_start(first)), self.end(self._first_end(first) - 1)), last)
         result: Array = edges[np.searchsorted(edges, ticks, side="right") - 1]
         return result
 
@@ -162,7 +163,7 @@ class Calendar(ContextFreeWindow):
         return np.array(sorted(found), np.int64)
 
     def listed(self, first: int, last: int) -> tuple[Array, Array]:
-        self._check(first, last)
+        self.check_rows(first, last)
         k = self._first_end(first)
         starts, ends = [], []
         while (start := self.start(k)) <= last:
