@@ -148,20 +148,71 @@ def test_the_last_revision_is_the_final_result(emit, aggs):
     run()
 
 
-@given(cases=several, rows=rows_strategy(), cuts=st.lists(st.integers(1, 10), max_size=20))
-def test_declared_in_order(cases, rows, cuts):
-    rows = sorted(rows, key=lambda r: r.t)
-    specs = {name: spec for name, (spec, _) in cases.items()}
-    for aggs in (COMMUTE, ORDERED):
+@pytest.mark.parametrize("aggs", [COMMUTE, FLAT, ORDERED], ids=["commuting", "flat", "objects"])
+def test_declared_in_order(aggs):
+    @given(cases=several, rows=rows_strategy(), cuts=st.lists(st.integers(1, 10), max_size=20), restarts=st.sets(st.integers(0, 8)))
+    def run(cases, rows, cuts, restarts):
+        rows = sorted(rows, key=lambda r: r.t)
+        specs = {name: spec for name, (spec, _) in cases.items()}
         op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", ordered=True)
         got, at = {}, 0
-        for size in [*cuts, len(rows) + 1]:
+        for number, size in enumerate([*cuts, len(rows) + 1]):
             for r in op.add(table_of(rows[at : at + size])).to_pylist():
                 assert key_of(r) not in got
                 got[key_of(r)] = rest_of(r)
             at += size
+            if number in restarts:
+                op = restored(op, specs, aggs)
         got |= {key_of(r): rest_of(r) for r in op.close().to_pylist()}
         assert got == whole(rows, specs, aggs)
+
+    run()
+
+
+@pytest.mark.parametrize("emit", ["final", "update", "running"])
+@pytest.mark.parametrize("aggs", [COMMUTE, FLAT, ORDERED], ids=["commuting", "flat", "objects"])
+def test_declared_in_order_with_ties_that_come_in_any_order(aggs, emit):
+    @given(cases=several, rows=rows_strategy(), cuts=st.lists(st.integers(1, 4), max_size=20), data=st.data())
+    def run(cases, rows, cuts, data):
+        rows = sorted((Row(r.key, r.t // 4, r.v, r.flag, r.n) for r in rows), key=lambda r: r.t)
+        specs = {name: spec for name, (spec, _) in cases.items()}
+        op = sash.Operator(windows=specs, aggs=aggs, by="k", time="t", order_by="n", ordered=True, emit=emit)
+        arriving = sorted(data.draw(st.permutations(rows)), key=lambda r: r.t)
+        results, at = [], 0
+        for size in [*cuts, len(rows) + 1]:
+            results += op.add(table_of(arriving[at : at + size])).to_pylist()
+            at += size
+        standing = {}
+        for r in [*results, *op.close().to_pylist()]:
+            where = key_of(r)
+            if where[4] is not None:
+                where = (*where[:2], where[4][0])
+            elif isinstance(specs[where[0]], type(W.last_rows(1, 1))):
+                where = (*where[:2], where[3])
+            standing[where] = r
+        table = sash.aggregate(table_of(rows), windows=specs, aggs=aggs, by="k", time="t", order_by="n")
+        expected = {key_of(r): rest_of(r) for r in table.to_pylist()}
+        assert {key_of(r): rest_of(r) for r in standing.values() if not r.get("retracted")} == expected
+
+    run()
+
+
+def test_an_in_order_stream_keeps_no_rows_and_cuts_at_starts_only():
+    specs = {"a": W.sliding(16, 7), "r": W.rows(10, 3), "p": W.punctuation("t % 20 = 0")}
+    op = sash.Operator(windows=specs, aggs=[S.sum("v").alias("s"), S.last("v").alias("l")], time="t", ordered=True)
+    for t in range(500):
+        op.add([{"t": t, "v": t}])
+        assert op.stats.kept_rows == 1, "the rows of the newest time"
+        time, rest = op._states
+        assert time.stats["slices"] == len([s for s in range(0, t + 1, 7) if s + 16 > t])
+        # Rows before t are settled, and row windows closed that end with them; of punctuation windows the last is open.
+        oldest = min(max(0, (t - 10) // 3 + 1) * 3, t // 20 * 20)
+        assert rest.stats["slices"] == len([r for r in range(oldest, t) if r % 3 == 0 or r % 20 == 0])
+    assert "rows kept: no" in op.explain()
+    assert op.stats.merges > 0
+    op.remove_query("p")
+    op.remove_query("a")
+    assert [r["rows"]["start"] for r in op.close().to_pylist()] == []
 
 
 def test_late_rows_count_where_windows_are_open_and_are_given_out_otherwise():

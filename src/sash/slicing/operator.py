@@ -1,8 +1,9 @@
 """``sash.Operator``: general stream slicing in one process, batch by batch.
 
 Rows wait in a buffer until a result is asked for, so that batches of any size cost about the same per row. A query that can be
-answered from partials alone lives in a :class:`~sash.slicing.slice_state.SliceState`, one that needs rows in a
-:class:`~sash.slicing.row_state.RowState`; the decision trees say which.
+answered from partials alone lives in a :class:`~sash.slicing.slice_state.SliceState` or, if its edges come with rows that are declared to
+be in order, in an :class:`~sash.slicing.in_order.InOrderState`; one that needs rows in a :class:`~sash.slicing.row_state.RowState`. The
+decision trees say which.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
 from sash.slicing.emission import Emission
 from sash.slicing.fragments import Layout
+from sash.slicing.in_order import IN_ORDER, InOrderState
 from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
+from sash.slicing.key_windows import KeyWindows
 from sash.slicing.keys import KeyIndex, span_of
 from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
@@ -36,11 +39,11 @@ from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
-from sash.windows.base import Periodic, RowsBefore, Window
+from sash.windows.base import ContextAwareWindow, Periodic, RowsBefore, Window
 
 Array = npt.NDArray[Any]
 
-STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows": RowState}
+STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows": RowState, IN_ORDER: InOrderState}
 STORES = ("auto", "lazy", "eager")
 FEWEST_KEYS = 1 << 10
 """Up to so many keys are remembered whether they live or not."""
@@ -189,7 +192,7 @@ class Operator:
     def _kind(self, window: Window) -> str:
         """What is kept for a window: slices, slices with their rows, or rows that are cut into slices when a window is due."""
         if not self.decision(window).yes:
-            return "slices"
+            return "slices" if window.context == "context free" or window.is_session else IN_ORDER
         sliced = (window.context == "context free" and not window.never_ends) or window.is_session
         return KIND if sliced and all(form is not None for form in self._forms or []) else "rows"
 
@@ -198,7 +201,8 @@ class Operator:
         return self._idle is not None and window.never_ends
 
     def _state(self, kind: str, plan: Plan, since: int = FAR_BACK, home: Home | None = None) -> State:
-        made: State = RowState(plan, since) if kind == "rows" else STATES[kind](plan, since, self._asked.options.store, home)
+        settings = () if issubclass(STATES[kind], KeyWindows) else (self._asked.options.store, home)
+        made: State = STATES[kind](plan, since, *settings)
         return made
 
     def _ahead_of(self, plan: Plan, limit: Duration) -> int:
@@ -212,8 +216,15 @@ class Operator:
         if self._forms is None:
             self._forms = [stored_form(c, self._plan.schema) for c in self._plan.columns]
         answer = decisions.keeps_rows(self._asked.options.ordered, window, self._forms)
-        if not answer.yes and window.context != "context free" and not window.is_session:
-            return decisions.Answer(True, "rows decide where windows start; their slices are cut from rows here")
+        if answer.yes or not self._asked.options.ordered:
+            return answer
+        if isinstance(window, ContextAwareWindow):
+            return decisions.Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
+        known = window.context == "context free" or window.is_session
+        commute = all(form is not None and form.commutative for form in self._forms)
+        once = self._asked.options.emit == "final"
+        if self._plan.order_by and ((known and not commute) or (window.counts_rows and not once)):
+            return decisions.Answer(True, "in order, but rows of one time may come in another order than that of order_by")
         return answer
 
     def _stamped(self, given: Any) -> pa.Table:
@@ -390,6 +401,8 @@ class Operator:
         self._watermark, self._dirty = watermark, FAR_AHEAD
         for state in self._states:
             state.evict(step.closed_now, self._keys.count, idle)
+            if options.ordered and isinstance(state, SliceState):
+                state.merge_at_ends(step.closed_before, step.closed_now)
         if len(idle):
             self._last_seen[idle] = FAR_BACK
             for query in self._plan.queries:

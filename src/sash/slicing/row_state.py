@@ -15,13 +15,13 @@ import pyarrow as pa
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.slicing import order
+from sash.slicing.key_windows import KeyWindows, lengthened
 from sash.slicing.lineage import GrowingColumns, Lineage
 from sash.slicing.notices import Notices
 from sash.slicing.partials import Partials
 from sash.slicing.row_slices import RowSlices
 from sash.slicing.shapes import handler, places_in_keys
 from sash.slicing.view import SortedRows, View
-from sash.slicing.waiting import Waiting
 from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import ContextAwareWindow, Everything, Gaps, Marks, Periodic, Ranks, RowsBefore
 
@@ -33,7 +33,7 @@ MANY_TIMES = 2
 """Rows are put among so many times as many; among fewer, all are sorted."""
 
 
-class RowState:
+class RowState(KeyWindows):
     """Rows in order, and what of each key's windows is closed."""
 
     keeps_rows = True
@@ -41,8 +41,7 @@ class RowState:
     """The column of what is saved that tells rows apart."""
 
     def __init__(self, plan: Plan, since: int = FAR_BACK) -> None:
-        self.plan = plan
-        self.since = since
+        super().__init__(plan, since)
         self.table = plan.schema.empty_table().select(list(plan.reads))
         self.numbers_of_rows = GrowingColumns(3)
         """Ticks, codes and ids."""
@@ -50,13 +49,10 @@ class RowState:
         """Where rows were when slices were last cut."""
         self.slices = RowSlices(plan)
         self._seen: list[Partials] = []
-        self.waiting = Waiting()
         self.bases = np.empty(0, np.int64)
         """For each key how many of its rows are gone, because row windows count from the first."""
         self.gone_until = np.empty(0, np.int64)
         """For each key the time of the last row that is gone."""
-        self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
-        """For each query and key the time up to which its windows are closed; for row windows, the number of closed ones."""
         self.notices = {id(q.shape): Notices(q.shape) for q in plan.queries if isinstance(q.shape, ContextAwareWindow)}
 
     @property
@@ -73,16 +69,6 @@ class RowState:
     def ids(self) -> Array:
         """The rows' own numbers."""
         return self.numbers_of_rows.column(2)
-
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
-        """Take rows in; they wait, in the order of their own batch, until :meth:`settle` asks for them."""
-        table = table.select(self.table.column_names)
-        seen = ticks >= self.since
-        if not seen.all():
-            table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
-        if not len(ticks):
-            return
-        self.waiting.add(table, ticks, codes, ids)
 
     def settle(self, horizon: int) -> None:
         """Put the waiting rows before ``horizon`` into their place among all: nothing that comes later goes before them."""
@@ -131,13 +117,9 @@ class RowState:
                 notices.again(np.unique(codes[filled][between]).tolist())
 
     def _grown(self, keys: int) -> None:
-        missing = keys - len(self.bases)
-        if missing > 0:
-            self.bases = np.concatenate([self.bases, np.zeros(missing, np.int64)])
-            self.gone_until = np.concatenate([self.gone_until, np.full(missing, FAR_BACK, np.int64)])
-            for query in self.plan.queries:
-                nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
-                self.closed[query.name] = np.concatenate([self.closed[query.name], np.full(missing, nothing, np.int64)])
+        super()._grown(keys)
+        self.bases = lengthened(self.bases, keys, 0)
+        self.gone_until = lengthened(self.gone_until, keys, FAR_BACK)
 
     def view(self, keys: int) -> tuple[View, Array | None]:
         """The slices of now, and the numbers of the rows."""
@@ -174,26 +156,6 @@ class RowState:
     def partials(self, view: View) -> list[Partials]:
         """Each aggregate over them."""
         return self._seen
-
-    def open_windows(self, query: Any, keys: Array, due: Array, ranks: Array | None) -> Array:
-        """Which windows are not closed."""
-        marks = self.closed[query.name][keys]
-        if isinstance(query.shape, Ranks):
-            assert ranks is not None
-            still: Array = ranks // query.shape.every >= marks
-        else:
-            still = due > marks
-        return still
-
-    def close_windows(self, query: Any, keys: Array, due: Array, ranks: Array | None) -> None:
-        """These windows will not be given again."""
-        marks = self.closed[query.name]
-        if isinstance(query.shape, Ranks):
-            assert ranks is not None or not len(keys)
-            if ranks is not None:
-                np.maximum.at(marks, keys, ranks // query.shape.every + 1)
-        else:
-            np.maximum.at(marks, keys, due)
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         """Rows whose windows are all closed."""
@@ -238,9 +200,7 @@ class RowState:
         if len(idle) and self._starts_again:
             self.bases[idle] = 0
             self.gone_until[idle] = FAR_BACK
-            for query in self.plan.queries:
-                if isinstance(query.shape, Ranks):
-                    self.closed[query.name][idle] = 0
+            self._begin_again(idle)
             for notices in self.notices.values():
                 notices.forget(idle.tolist())
 
@@ -323,11 +283,8 @@ class RowState:
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on."""
-        self.plan = plan
-        names = list(plan.reads)
-        self.table = self.table.select(names)
-        self.waiting.select(names)
-        self.closed = {q.name: self.closed[q.name] for q in plan.queries}
+        self._ask(plan)
+        self.table = self.table.select(list(plan.reads))
         self.notices = {id(q.shape): self.notices[id(q.shape)] for q in plan.queries if id(q.shape) in self.notices}
 
     def live_keys(self) -> Array:

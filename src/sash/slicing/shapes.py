@@ -162,7 +162,8 @@ class OfRanks(Handler[Ranks]):
         return places
 
     def bounds(self, shape: Ranks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
-        gone = np.zeros(view.keys, np.int64) if view.rows is None or view.rows.bases is None else view.rows.bases
+        gone = view.gone if view.rows is None else view.rows.bases
+        gone = np.zeros(view.keys, np.int64) if gone is None else gone
         base = view.row_offsets[view.key_offsets[:-1]] - gone
         totals = np.diff(view.row_offsets[view.key_offsets]) + gone
         skipped = np.maximum(0, -(-gone // shape.every))  # windows whose first rows are gone
@@ -191,8 +192,7 @@ class OfMarks(Handler[Marks]):
     def bounds(self, shape: Marks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:
             return no_bounds()
-        assert view.rows is not None
-        opens = marked(shape, view.rows)[view.row_offsets[:-1]]
+        opens = view.opens[shape].copy() if view.rows is None else marked(shape, view.rows)[view.row_offsets[:-1]]
         opens[view.key_offsets[:-1][np.diff(view.key_offsets) > 0]] = True
         lo = np.flatnonzero(opens)
         keys = view.key_of_slices()[lo]

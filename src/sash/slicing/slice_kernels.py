@@ -17,6 +17,7 @@ from sash.kernels.generate import generate
 from sash.slicing.inputs import Fields
 from sash.slicing.partials import FieldPartials, answered, spread
 from sash.slicing.ranges import FEW_RANGES, Ranges, one_by_one
+from sash.slicing.slices import Slices
 from sash.slicing.tree import SliceTree
 from sash.types import dtype
 
@@ -108,3 +109,16 @@ class Kernels:
     def empty(self, count: int) -> list[Array]:
         """Space for partials."""
         return [np.empty(count, dtype(m)) for m in self.state]
+
+
+def grouped(kernels: list[Kernels], slices: Slices, offsets: Array) -> Slices:
+    """Runs of neighbouring slices of one key as one each."""
+    groups, at = len(offsets) - 1, offsets[:-1]
+    states = []
+    for one, parts in zip(kernels, slices.states, strict=True):
+        together = one.empty(groups)
+        one.join(*parts, offsets, 0, groups, *together)
+        states.append(together)
+    last = np.maximum.reduceat(slices.last, at)
+    held = [np.add.reduceat(h, at) for h in slices.held]
+    return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)

@@ -24,7 +24,7 @@ from sash.slicing.inputs import Fields, fields, stored_fields, stored_form
 from sash.slicing.keys import span_of
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
-from sash.slicing.slice_kernels import Kernels, StoredPartials
+from sash.slicing.slice_kernels import Kernels, StoredPartials, grouped
 from sash.slicing.slicer import MOST_EDGES, Slicer
 from sash.slicing.slices import Slices, by_key
 from sash.slicing.tree import SliceTree
@@ -123,19 +123,7 @@ class SliceState:
     def _whole(self, slices: Slices) -> Slices:
         """Each key's slices as one."""
         at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
-        return self._grouped(slices, np.append(at, len(slices)).astype(np.int64))
-
-    def _grouped(self, slices: Slices, offsets: Array) -> Slices:
-        """Runs of neighbouring slices as one each."""
-        groups, at = len(offsets) - 1, offsets[:-1]
-        states = []
-        for kernels, parts in zip(self.kernels, slices.states, strict=True):
-            together = kernels.empty(groups)
-            kernels.join(*parts, offsets, 0, groups, *together)
-            states.append(together)
-        last = np.maximum.reduceat(slices.last, at)
-        held = [np.add.reduceat(h, at) for h in slices.held]
-        return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)
+        return grouped(self.kernels, slices, np.append(at, len(slices)).astype(np.int64))
 
     # The slicer: rows to slices.
 
@@ -270,7 +258,7 @@ class SliceState:
         if old:
             was_old = np.concatenate([[0], np.cumsum(places < old)])
             self.merges += int(np.maximum(was_old[offsets[1:]] - was_old[offsets[:-1]] - 1, 0).sum())
-        return self._grouped(slices, offsets)
+        return grouped(self.kernels, slices, offsets)
 
     # What the window manager sees.
 
@@ -371,6 +359,20 @@ class SliceState:
             return
         if not needed.all():
             self.chunks.put(0, s.take(np.flatnonzero(needed)))
+
+    def merge_at_ends(self, after: int, until: int) -> None:
+        """In an in-order stream slices are cut at starts only: at ends no longer than until the windows are given that end there (section
+        5.3, step 1)."""
+        if not self.slicer.pass_ends(after, until):
+            return
+        begin = self.chunks.number(max(after, FAR_BACK >> 1))
+        for number in [n for n in self.chunks.numbers if n >= begin]:
+            chunk = self.chunks.get(number)
+            assert chunk is not None
+            cells = np.where(chunk.cell == SETTLED, SETTLED, self.slicer.cells(chunk.first))
+            if np.any(cells != chunk.cell):
+                self._grown = True
+                self.chunks.put(number, self.coalesced(chunk.with_cells(cells), len(chunk)))
 
     def _drop_before(self, oldest: int) -> None:
         """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""

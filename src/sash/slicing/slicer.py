@@ -61,6 +61,8 @@ class Slicer:
         self._step: Array = families[1]
         self._edges_since = np.full(len(self._step), FAR_AHEAD)
         np.minimum.at(self._edges_since, family.reshape(-1), np.concatenate([self.since, self.since[apart]]))
+        self._only_ends = np.ones(len(self._step), bool)
+        self._only_ends[family.reshape(-1)[: len(self.every)]] = False
 
     @property
     def density(self) -> float:
@@ -164,6 +166,17 @@ class Slicer:
             if hasattr(query.shape, "previous_edges"):
                 self._behind_edges_of(query, ticks, cell)
         return cell
+
+    def pass_ends(self, after: int, until: int) -> bool:
+        """In an in-order stream no row comes before an end that has passed, so ends up to ``until`` are edges no more, unless windows start
+        there. Says whether there was one after ``after``."""
+        which = np.flatnonzero(self._only_ends)
+        phase, step = self._phase[which], self._step[which]
+        if not np.any((until - phase) // step > (after - phase) // step):
+            return False
+        self._edges_since[which] = np.maximum(self._edges_since[which], until + 1)
+        self._from, self._to = FAR_AHEAD, FAR_BACK  # to be worked out again
+        return True
 
     def oldest_open(self, horizon: int) -> int:
         """Where the earliest periodic window starts that ends after ``horizon``."""

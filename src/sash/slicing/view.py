@@ -28,6 +28,10 @@ class View:
     counts: Array
     """How many rows each slice has."""
     rows: SortedRows | None = None
+    gone: Array | None = None
+    """Where rows are not kept: for each key how many came before its first slice."""
+    opens: dict[Any, Array] = field(default_factory=dict)
+    """Where rows are not kept: for each shape of punctuation which slices start with one."""
 
     @property
     def keys(self) -> int:

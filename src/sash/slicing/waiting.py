@@ -38,10 +38,11 @@ class Waiting:
             if at < len(ticks):
                 rest.append((table.slice(at), ticks[at:], codes[at:], ids[at:]) if at else run)
         self.runs = rest
-        if not ready:
-            return None
-        ticks, codes, ids = (np.concatenate([run[k] for run in ready]) for k in (1, 2, 3))
-        return pa.concat_tables([run[0] for run in ready]), ticks, codes, ids
+        return _together(ready)
+
+    def all(self) -> Run | None:
+        """All rows, which stay."""
+        return _together(self.runs)
 
     def select(self, names: list[str]) -> None:
         """Keep some columns only."""
@@ -50,3 +51,10 @@ class Waiting:
     def renumber(self, went: Array) -> None:
         """Keys have new numbers."""
         self.runs = [(table, ticks, went[codes], ids) for table, ticks, codes, ids in self.runs]
+
+
+def _together(runs: list[Run]) -> Run | None:
+    if not runs:
+        return None
+    ticks, codes, ids = (np.concatenate([run[k] for run in runs]) for k in (1, 2, 3))
+    return pa.concat_tables([run[0] for run in runs]), ticks, codes, ids

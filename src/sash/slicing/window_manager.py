@@ -13,6 +13,8 @@ import numpy.typing as npt
 from sash.algorithms import tables
 from sash.plan.logical import Query
 from sash.slicing.given import Given, as_bounds
+from sash.slicing.in_order import InOrderState
+from sash.slicing.key_windows import KeyWindows
 from sash.slicing.ordered_slices import OrderedSliceState
 from sash.slicing.row_state import RowState
 from sash.slicing.shapes import handler
@@ -22,7 +24,7 @@ from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import ContextAwareWindow, Everything, Marks, Ranks
 
 Array = npt.NDArray[Any]
-State = SliceState | RowState
+State = SliceState | RowState | InOrderState
 
 MOST_TOGETHER = 1 << 12
 """Keys × queries up to which all windows of a step are found in one go."""
@@ -116,12 +118,12 @@ class WindowManager:
 
     def reports(self, state: State, step: Step, keys: int) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""
-        if isinstance(state, RowState | OrderedSliceState):
+        if isinstance(state, KeyWindows | OrderedSliceState):
             # A row at the horizon itself may end a window there.
             state.settle(step.closed_now + 1 if self.emit == "final" and not len(step.idle) else FAR_AHEAD)
         found: list[Report] = []
         ends = (step.closed_before, step.closed_now)
-        if isinstance(state, RowState):
+        if isinstance(state, KeyWindows):
             candidates = state.ending(*ends, keys) if self._only_ends(step) else list(range(len(state.plan.queries)))
             if not candidates:
                 return None, []
@@ -181,13 +183,13 @@ class WindowManager:
         changes_only = self.emit != "final" and isinstance(state, SliceState) and step.dirty >= step.previous
         if changes_only and self.emit == "update":
             after = step.previous  # nothing that was given before can have changed
-        if self.emit == "running" or isinstance(state, RowState):
+        if self.emit == "running" or isinstance(state, KeyWindows):
             until = FAR_AHEAD
         bounds = hand.bounds(shape, view, False, after if isinstance(state, SliceState) else FAR_BACK, until)
         due = hand.due(shape, bounds)
         forever = isinstance(shape, Everything)
         ranks = None if bounds.rows is None else bounds.rows[0]
-        if isinstance(state, RowState):
+        if isinstance(state, KeyWindows):
             asked = state.open_windows(query, bounds.keys, due, ranks)
             if not isinstance(shape, Ranks | Marks | ContextAwareWindow):  # of those, a late row may end one that was due before
                 asked &= due > step.closed_before
@@ -212,7 +214,7 @@ class WindowManager:
             report = Report(np.zeros(len(places), np.int64), bounds)
         else:
             report = self._changes(query, bounds, due, view, ids, step, complete=not (changes_only and self.emit == "update"))
-        if isinstance(state, RowState):
+        if isinstance(state, KeyWindows):
             closed = due <= step.closed_now
             ranks = None if bounds.rows is None else bounds.rows[0][closed]
             self._closing.append(partial(state.close_windows, query, bounds.keys[closed], due[closed], ranks))
