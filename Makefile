@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 NAME ?= rolling
 SEED ?= $(shell date +%s)
-EXAMPLES ?= 10000
+EXAMPLES ?= 1000
 
 .PHONY: help java demo test test-cluster lint soak bench docs wheel clean
 

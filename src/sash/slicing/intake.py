@@ -14,6 +14,7 @@ from sash.plan.logical import Plan
 from sash.slicing.batch import check_span
 from sash.slicing.keys import span_of
 from sash.types import FAR_AHEAD
+from sash.windows.base import Shape
 
 MOST_WAITING = 1 << 16
 """Rows wait for a step, but no more than this many."""
@@ -86,6 +87,8 @@ class Intake:
         everything = [*expressions, *(parse(text) for text in texts)]
         self._computed: list[Expression] = [e for e in everything if e.text not in self._names]
         """Expressions that can fail on a row, so that they are tried before it is taken in."""
+        self._limited: list[Shape] = [q.shape for q in plan.queries if type(q.shape).check_rows is not Shape.check_rows]
+        """Shapes that cannot be reckoned around every row."""
 
     @property
     def is_full(self) -> bool:
@@ -114,7 +117,8 @@ class Intake:
             if len(ticks):
                 low, high = span_of(ticks)
                 check_span(low, high, self.plan.time)
-                self._check_windows(low, high)
+                if self._limited:
+                    self._check_windows(low, high)
                 spans.append((low, high))
             if self._computed:
                 table = pa.Table.from_batches([batch])
@@ -126,8 +130,8 @@ class Intake:
         """Refuse rows that windows cannot be reckoned around, but for those too far ahead, which are set aside."""
         believed = min(last, self._latest())
         if first <= believed:
-            for query in self.plan.queries:
-                query.shape.check_rows(first, believed)
+            for shape in self._limited:
+                shape.check_rows(first, believed)
 
     def take(self) -> pa.Table | None:
         """All rows that wait."""
