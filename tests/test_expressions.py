@@ -123,3 +123,15 @@ def test_bad_expressions(text, kind, message):
 
 def test_handed_on_as_spark_sql():
     assert parse("Cpu*100 > 5 and job.id is not null").spark_sql() == "Cpu * 100 > 5 AND NOT job.id IS NULL"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "explode(array(1, 2))", "posexplode(xs)", "inline(xs)", "stack(2, 1, 2)", "json_tuple(s, 'a')", "inline_outer(xs)",
+        "v + row_number() over (order by v)", "max(v)", "v in (select 1)", "(select 1)", "case when explode(array(true)) then v end",
+    ],
+)  # fmt: skip
+def test_what_looks_at_other_rows_is_no_expression_over_the_row(text):
+    with pytest.raises(InvalidExpression, match="over the row"):
+        parse(text)

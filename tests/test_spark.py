@@ -438,6 +438,12 @@ def test_bad_input_is_refused_before_a_job(spark, frame):
     refused(InvalidArgument, "two columns named 'k'", aggs=[S.sum("v").alias("k")])
     refused(InvalidWindow, "integer in the column's own unit", time="v")
     refused(InvalidArgument, "emit", emit="update")
+    refused(InvalidArgument, r"processing_time\(\) is for streams", time=sash.processing_time())
+    refused(InvalidExpression, "over the row", aggs=[S.sum("explode(array(1, 2))"), S.count()])
+    refused(InvalidExpression, "over the row", aggs=[S.count().where("row_number() over (order by v) > 2")])
+    refused(InvalidExpression, "over the row", windows=W.punctuation("explode(array(true, false))"))
+    with pytest.raises(InvalidArgument, match="several columns named 'v'"):
+        sash.aggregate(frame.selectExpr("t", "v", "v"), windows=W.tumbling("1 second"), aggs=[S.sum("v")], time="t")
     refused(InvalidWindow, "it is for sash.over", windows=W.trailing("1 second"))
     with pytest.raises(InvalidWindow, match="over takes trailing windows"):
         sash.over(frame, windows=W.tumbling("1 second"), aggs=[S.count()], time="t")
@@ -459,6 +465,15 @@ def test_bad_input_is_refused_before_a_job(spark, frame):
     with pytest.raises(InvalidType, match="which Spark cannot send"):
         sash.over(strange, windows=W.trailing("1 second"), aggs=[S.count()], time="t")
     assert sash.over(strange.drop("months"), windows=W.trailing("1 second"), aggs=[S.count()], time="t").count() == frame.count()
+
+
+@pytest.mark.parametrize("windows", [W.tumbling("1 second"), W.sliding("4 seconds", "1 second"), W.session("1 second")])
+def test_sparks_own_windows_stand_on_ours(frame, windows):
+    from pyspark.sql import functions as F
+
+    ours = sash.aggregate(frame, windows=windows, aggs=[S.count().alias("n")], time="t")
+    wider = ours.groupBy(F.window("window", "1 hour")).agg(F.sum("n").alias("n"))
+    assert wider.agg(F.sum("n")).collect() == ours.agg(F.sum("n")).collect()
 
 
 def test_a_users_function_that_raises_is_named(frame):

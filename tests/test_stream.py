@@ -14,7 +14,7 @@ import pytest
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.errors import InvalidArgument, InvalidType, InvalidWindow
+from sash.errors import InvalidArgument, InvalidExpression, InvalidType, InvalidWindow
 from tests.spark_cases import COMMON, FREE, ORDERED, SECONDS, assert_same, rows
 
 ENDING = {name: spec for name, spec in SECONDS.items() if name != "unbounded"}
@@ -298,7 +298,10 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     refused("late='output' is for sash.Operator", late="output")
     refused("empty=True is for batch", empty=True)
     refused("'window' .* never ends", windows=W.unbounded())
-    refused("buckets must be a positive integer", buckets=0)
+    refused("buckets must be an integer from 1 to 16,384", buckets=0)
+    refused("buckets must be an integer from 1 to 16,384", buckets=10**12)
+    refused("watermark .* is too long", watermark="1000000000000 days")
+    refused("over the row", kind=InvalidExpression, aggs=[S.sum("row_number() over (order by v)")])
     refused("plan must be one of auto, fragments, rows", plan="catalyst")
     refused("plan='fragments' cannot be had here", plan="fragments", windows=W.rows(3))
     refused("give an integer in the column's own unit|does not fit", kind=InvalidWindow, time="v")

@@ -10,6 +10,7 @@ from sash.columns import without_views
 from sash.errors import InvalidArgument, InvalidType
 from sash.plan.logical import make_plan
 from sash.plan.options import EMITS, LATES, check_duration_option
+from sash.plan.streams import MOST_BUCKETS
 from sash.slicing.batch import aggregate_table
 from sash.slicing.results import output_schema
 from sash.slicing.trailing import over_names, over_table
@@ -148,5 +149,5 @@ def _check_stream_options(watermark: Any, lateness: Any, emit: Any, late: Any, i
         raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
     if late not in LATES:
         raise InvalidArgument(f"late must be one of {', '.join(LATES)}; not {late!r}")
-    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or buckets < 1):
-        raise InvalidArgument(f"buckets must be a positive integer, not {buckets!r}")
+    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MOST_BUCKETS):
+        raise InvalidArgument(f"buckets must be an integer from 1 to {MOST_BUCKETS:,}, not {buckets!r}")

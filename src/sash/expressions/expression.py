@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+GENERATORS = frozenset(
+    ["explode_outer", "posexplode_outer", "inline_outer", "stack", "json_tuple", "variant_explode", "variant_explode_outer"]
+)
+"""Functions of Spark that make several rows of one, and that sqlglot does not know as such."""
+
+
 @dataclass(frozen=True)
 class Expression:
     """SQL text over the row, with Spark's meaning."""
@@ -95,4 +101,9 @@ def parse(text: str) -> Expression:
         raise InvalidExpression(f"{text!r} is not an expression: {reason}\n  {text}\n  {' ' * min(place, len(text))}^") from error
     if isinstance(tree, exp.Query | exp.Alias | exp.Command) or not isinstance(tree, exp.Expression):
         raise InvalidExpression(f"{text!r} is not an expression over the row; write it without SELECT and AS")
+    for node in tree.walk():
+        unknown_generator = isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
+        if unknown_generator or isinstance(node, exp.Query | exp.Window | exp.AggFunc | exp.UDTF):
+            part = node.sql(dialect="databricks")
+            raise InvalidExpression(f"{text!r} is not an expression over the row: {part} looks at other rows, or makes several of one")
     return Expression(text, tree)

@@ -102,13 +102,7 @@ def make_plan(
     trailing: bool = False,
 ) -> Plan:
     """A plan, or an error that names the argument, what was given, and what would be right."""
-    duplicates = {n for n in schema.names if schema.names.count(n) > 1}
-    if duplicates:
-        raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")
-    if isinstance(time, ProcessingTime):
-        raise InvalidArgument("processing_time() is for streams: the rows of a table have no time of arrival")
-    if time is None:
-        raise InvalidArgument(NO_TIME)
+    check_columns(schema, by, time, order_by)
     named, specs = _specs(windows, trailing)
     time = _column(time, "time", schema)
     measure = measure_of(schema.field(time).type, time)
@@ -227,11 +221,15 @@ def expression_of(text: str, schema: pa.Schema) -> Expression:
 
 
 def check_columns(schema: pa.Schema, by: Any, time: Any, order_by: Any) -> None:
-    """The columns that are named exist."""
+    """The columns that are named exist, and each but once."""
+    duplicates = {n for n in schema.names if schema.names.count(n) > 1}
+    if duplicates:
+        raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")
+    if isinstance(time, ProcessingTime):
+        raise InvalidArgument("processing_time() is for streams: the rows of a table have no time of arrival")
     if time is None:
         raise InvalidArgument(NO_TIME)
-    if not isinstance(time, ProcessingTime):
-        _column(time, "time", schema)
+    _column(time, "time", schema)
     _names(by, "by", schema)
     _names(order_by, "order_by", schema)
 

@@ -14,6 +14,7 @@ StreamWay = Literal["fragments", "rows"]
 
 BUCKETS = 16
 """Hash buckets of keys, unless told otherwise: each is handled by one task at a time."""
+MOST_BUCKETS = 1 << 14
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import re
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -14,6 +11,7 @@ from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
 from sash.kernels import sources
 from sash.plan.clock import ProcessingTime
+from sash.slicing.code_digest import ADDRESS, digest
 from sash.types import Duration
 from sash.windows.band import Band
 from sash.windows.base import Window
@@ -76,7 +74,7 @@ def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]
         raise InvalidSnapshot(f"windows has {strange[0]!r}; the snapshot has {', '.join(query['windows'])}")
     specs: dict[str, Window] = {}
     for name, description in query["windows"].items():
-        if name in given and (not isinstance(given[name], Window) or of_window(given[name]) != description):
+        if name in given and (not isinstance(given[name], Window) or canonical(of_window(given[name])) != canonical(description)):
             raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {description}")
         spec = given.get(name) or to_window(description)
         if spec is None:
@@ -107,16 +105,25 @@ def of_window(window: Window) -> dict[str, Any]:
     kind = type(window).__name__
     if SPECS.get(kind) is type(window) and is_dataclass(window):
         return {"window": kind, **{f.name: _plain(getattr(window, f.name)) for f in fields(window)}}
-    settings = re.sub(r" at 0x[0-9a-f]+", "", repr(sorted(vars(window).items())))
-    return {"own": f"{type(window).__module__}.{type(window).__qualname__}", "settings": settings, "text": _text_of(type(window))}
+    settings = ADDRESS.sub("", repr(sorted(vars(window).items())))
+    return {
+        "own": f"{type(window).__module__}.{type(window).__qualname__}", "settings": settings, "text": digest(type(window), vars(window)),
+    }  # fmt: skip
 
 
-def _text_of(kind: type) -> str | None:
-    """A digest of a class's text, where there is one."""
-    try:
-        return hashlib.sha256(inspect.getsource(kind).encode()).hexdigest()[:16]
-    except (OSError, TypeError):
-        return None
+def canonical(description: Any) -> Any:
+    """What a description means, however it was spelled: two of the same query are equal."""
+    if isinstance(description, list):
+        return [canonical(d) for d in description]
+    if not isinstance(description, dict):
+        return description
+    if "nanos" in description:
+        return {n: v for n, v in description.items() if n != "text"}
+    meant = {n: canonical(v) for n, v in description.items()}
+    for name in ("by", "order_by"):
+        if name in meant:
+            meant[name] = [] if meant[name] is None else [meant[name]] if isinstance(meant[name], str) else list(meant[name])
+    return meant
 
 
 def to_window(description: dict[str, Any]) -> Window | None:
@@ -138,8 +145,8 @@ def of_call(call: Call) -> dict[str, Any]:
         # As kernels have it: helpers are brought along, constants folded in.
         read = [sources.read(f, f.__name__) for f in functions]
         text = "\n".join(part.text for source in read for part in (*source.all_helpers(), source))
-        digest = hashlib.sha256(f"{text} {aggregate.state} {aggregate.identity} {aggregate.commutative}".encode()).hexdigest()[:16]
-        return {"own": aggregate.title, "text": digest, **rest}
+        rules = (aggregate.state, aggregate.identity, aggregate.commutative, aggregate.output)
+        return {"own": aggregate.title, "text": digest(text, rules), **rest}
     return {"aggregate": aggregate.name, "settings": {f.name: getattr(aggregate, f.name) for f in fields(aggregate)}, **rest}
 
 

@@ -19,6 +19,7 @@ from sash._version import __version__
 from sash.errors import InvalidSnapshot
 from sash.plan.logical import Plan
 from sash.slicing import encoding
+from sash.slicing.descriptions import canonical
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices
@@ -58,7 +59,10 @@ def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | Non
     described = json.loads(json.dumps(described))
     if book["fingerprint"] != _fingerprint(described):
         old = encoding.to_json(shelf.get(QUERY), "the state's query")
-        differs = next((n for n in [*old, *described] if old.get(n) != described.get(n)), "description")
+        meant, asked = canonical(old), canonical(described)
+        if meant == asked:  # it was written before spellings were left out of fingerprints
+            return book
+        differs = next((n for n in [*meant, *asked] if meant.get(n) != asked.get(n)), "description")
         raise InvalidSnapshot(
             f"the checkpoint is of another query: its {differs} is {json.dumps(old.get(differs))}, this query's is "
             f"{json.dumps(described.get(differs))}; start it with a new checkpoint, or give what it was started with"
@@ -74,7 +78,7 @@ def write_book(shelf: Shelf, described: dict[str, Any], book: dict[str, Any], *,
 
 
 def _fingerprint(described: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(canonical(described), sort_keys=True).encode()).hexdigest()
 
 
 class StoredOperator:

@@ -44,7 +44,7 @@ class StoredTrail:
         if new is not None:
             time = arrow_column(new.column(plan.time))
             late = time.is_valid().to_numpy(zero_copy_only=False) & (plan.measure.column(time) < previous)
-            self._counts = [len(late), int(late.sum())]
+            self._counts = [len(late) - time.null_count, int(late.sum())]
             new = new.filter(pa.array(~late)).append_column(NUMBER, pa.array(self._next + np.arange(int((~late).sum()))))
             self._next += new.num_rows
         self.watermark = max(previous, watermark)
@@ -62,4 +62,11 @@ class StoredTrail:
         write_book(self._shelf, self._described, book, new=self._book is None)
         kept = 0 if self._kept is None else self._kept.num_rows
         reached = self.watermark if self.watermark > FAR_BACK else None
-        return Progress(self._counts[0], self._counts[1], 0, kept, 0, self._shelf.bytes_read, self._shelf.bytes_written, reached=reached)
+        rows, late = self._counts
+        return Progress(rows, late, 0, kept, self._keys(), self._shelf.bytes_read, self._shelf.bytes_written, reached=reached)
+
+    def _keys(self) -> int:
+        """How many keys have rows here."""
+        if self._kept is None or not self._kept.num_rows:
+            return 0
+        return int(self._kept.group_by(list(self.plan.by)).aggregate([]).num_rows) if self.plan.by else 1

@@ -13,7 +13,7 @@ from sash.slicing.fragments import CELL, FIRST, Layout
 from sash.slicing.results import output_schema
 from sash.spark import sql
 from sash.spark.catalyst import STATEMENTS, input_type
-from sash.spark.frames import functions_for
+from sash.spark.frames import TIME_WINDOW, functions_for, marked
 from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
@@ -31,7 +31,8 @@ MOST_PER_ROW = 24
 def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
     """The frame of all windows; ``asked`` names a plan."""
     prepared = prepare(frame, request, asked)
-    return WAYS[prepared.choice.way](prepared)
+    found = WAYS[prepared.choice.way](prepared)
+    return marked(found, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else found
 
 
 def rows_at_once(plan: Plan) -> int:

@@ -33,11 +33,11 @@ def _named(row: Any) -> dict[str, Any]:
 def progress(query: Any) -> list[dict[str, Any]]:
     """For each of a query's recent micro-batches what its operators did: a list of dictionaries.
 
-    ``rows``, ``late_rows`` (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch; ``slices``, ``kept_rows``
-    and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store; ``open_windows`` can still
-    change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is Spark's, as text; where Spark
-    has none (integers, dates, timestamps without a zone), it is sash's own, in ticks. ``query`` is what ``writeStream...start()`` gives.
-    Listeners find the same among the observed metrics, under names that start with ``sash:``.
+    ``rows`` (that have a time), ``late_rows`` of them (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch;
+    ``slices``, ``kept_rows`` and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store;
+    ``open_windows`` can still change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is
+    Spark's, as text; where Spark has none (integers, dates, timestamps without a zone), it is sash's own, in ticks. ``query`` is what
+    ``writeStream...start()`` gives. Listeners find the same among the observed metrics, under names that start with ``sash:``.
     """
     found = []
     for entry in query.recentProgress:

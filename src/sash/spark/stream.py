@@ -20,7 +20,7 @@ from sash.slicing.inputs import stored_form
 from sash.spark import sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
-from sash.spark.frames import functions_for
+from sash.spark.frames import TIME_WINDOW, functions_for, marked
 from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.requests import Request
@@ -81,7 +81,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     if not clock.event_time or options.emit != "final":
         return found
     # The window is the results' time, so that another stateful operator can stand behind this one.
-    return _marked(found, WINDOW, {DELAY: 0, "spark.timeWindow": True})
+    return marked(found, WINDOW, {DELAY: 0, **TIME_WINDOW})
 
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
@@ -101,7 +101,7 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
     bucket = OverBucket(asked.request, schema, tuple(result.names), described, clock.clock(plan.measure))
     found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
-    return _marked(found, str(clock.request.time), {DELAY: 0}) if clock.event_time else found
+    return marked(found, str(clock.request.time), {DELAY: 0}) if clock.event_time else found
 
 
 # What was asked for.
@@ -161,12 +161,6 @@ def _stepped(rows: Any, payloads: MakePayloads, bucket: Bucket | OverBucket, mod
     stepped = made.groupBy("bucket").transformWithState(step, given, mode, "EventTime" if event_time else "None")
     observed = stepped.observe(name, *[(F.max if n in MOST else F.sum)(n).alias(n) for n in MEASURED])
     return observed.select("payload").mapInArrow(shipped(Unpack(bucket.request), ["payload"]), result)
-
-
-def _marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
-    """A frame whose column of this name is Spark's event time."""
-    F = functions_for(frame)
-    return frame.select(*[F.col(sql.quoted(n)).alias(n, metadata=metadata) if n == name else F.col(sql.quoted(n)) for n in frame.columns])
 
 
 def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:

@@ -17,10 +17,11 @@ from sash.spark.progress import INPUT
 from sash.spark.requests import Request
 from sash.spark.stream_tasks import Clock
 from sash.spark.types import arrow_schema
-from sash.types import Duration, Measure
+from sash.types import FAR_AHEAD, Duration, Measure
 
 DELAY = "spark.watermarkDelayMs"
 NANOS_PER_MILLI = 1_000_000
+NANOS_PER_MICRO = 1_000
 _calls = itertools.count()
 
 
@@ -130,6 +131,8 @@ def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
     if options.watermark is None or options.watermark.plain is not None or options.watermark.months:
         return 0, 0
     nanos = options.watermark.nanos
+    if nanos // NANOS_PER_MICRO >= FAR_AHEAD >> 1:
+        raise InvalidArgument(f"watermark {options.watermark!r} is too long")
     if options.emit != "final":
         return -(-nanos // NANOS_PER_MILLI), 0
     if options.lateness is not None and options.lateness.plain is None:
