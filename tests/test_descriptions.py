@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
 import pytest
 
 import sash
@@ -95,3 +104,53 @@ def test_one_query_in_two_spellings_is_one_query():
     assert described("k", W.tumbling("1 minute"), None) != described("k", W.tumbling("2 minutes"), None)
     op = sash.Operator(windows={"w": W.tumbling("60 seconds")}, aggs=COUNT, time="t")
     sash.Operator.restore(op.snapshot(), windows={"w": W.tumbling("1 minute")})
+
+
+LOG = logging.getLogger("windows")
+LIMITS = np.array(["a", "b"], object)
+
+
+@functools.lru_cache
+def cached(t):
+    LOG.debug("an edge after %s", t)
+    return t // 10 * 10 + 10
+
+
+@dataclass(frozen=True)
+class Careful(Base):
+    limit: int = 3
+
+    def next_edge(self, t):
+        return cached(t) if LIMITS[0] == "a" else t
+
+
+def test_what_a_process_remembers_does_not_count():
+    before = meaning(Careful())
+    LOG.debug("a level is worked out and kept")
+    logging.getLogger("windows.below")
+    Careful().next_edge(5)
+    assert meaning(Careful()) == before
+    assert meaning(Careful(4)) != before
+    script = "from tests.test_descriptions import *; print(json.dumps(meaning(Careful())))"
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        told = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout
+        assert json.loads(told) == before
+
+
+def test_a_compiled_helper_is_read_as_it_was_written():
+    class Compiled:
+        """As numba's dispatchers are: the function within, and much that changes."""
+
+        def __init__(self, function):
+            self.py_func = function
+            self.calls = 0
+
+    def made(step):
+        return Compiled(lambda t: t // step * step + step)
+
+    one = made(10)
+    before = meaning(Set(one))
+    one.calls = 7
+    assert meaning(Set(one)) == before
+    assert meaning(Set(made(20)))["text"] != before["text"]

@@ -316,3 +316,33 @@ def test_nothing_is_cut_off_and_a_refused_first_batch_is_none():
         S.first("v", "x")
     with pytest.raises(sash.SashError):
         sash.aggregate(table, windows=W.tumbling((1 << 61) + 1), aggs=COUNT, time="t")
+
+
+def test_equal_punctuation_in_order_and_one_of_them_goes():
+    op = sash.Operator(windows={"a": W.punctuation("p"), "b": W.punctuation("p")}, aggs=COUNT, time="t", ordered=True)
+    op.add([{"t": 1, "p": True}, {"t": 2, "p": False}, {"t": 3, "p": True}])
+    op.remove_query("a")
+    assert given(op.add([{"t": 5, "p": True}, {"t": 6, "p": False}])) == [(3, 5, 1)]
+
+
+@pytest.mark.parametrize("window", [W.rows(2), W.punctuation("v = 4")])
+def test_rows_that_wait_in_order_keep_their_types_over_a_restart(window):
+    def rows(ticks):
+        return pa.table({"k": pa.array(["a"] * len(ticks)).dictionary_encode(), "t": ticks, "v": ticks})
+
+    op = sash.Operator(windows=window, aggs=COUNT, by="k", time="t", ordered=True)
+    got = given(op.add(rows([1, 2, 2])))
+    op = sash.Operator.restore(op.snapshot())
+    got += given(op.add(rows([2, 4]))) + given(op.close())
+    table = sash.aggregate(rows([1, 2, 2, 2, 4]), windows=window, aggs=COUNT, by="k", time="t")
+    assert sorted(got, key=repr) == sorted(given(table), key=repr)
+
+
+def test_a_result_that_does_not_fit_in_the_first_batch_loses_no_row():
+    op = sash.Operator(windows=W.tumbling(2), aggs=[S.sum("v").alias("n")], by="k", time="t", ordered=True)
+    with pytest.raises(sash.errors.IntegerOverflow):
+        op.add([{"k": "a", "t": 0, "v": 2**62}, {"k": "a", "t": 1, "v": 2**62}, {"k": "b", "t": 4, "v": 5}])
+    assert op.stats.rows == 3
+    with pytest.raises(sash.errors.IntegerOverflow):  # the window stands, and so do all rows
+        op.add([{"k": "b", "t": 5, "v": 1}, {"k": "b", "t": 6, "v": 1}])
+    assert op.stats.rows == 5

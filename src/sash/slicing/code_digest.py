@@ -1,7 +1,12 @@
-"""A digest of what users' code means: its text, the functions that it calls, and the constants that it reads."""
+"""A digest of what users' code means: its text, the functions that it calls, and the constants that it reads.
+
+The same code has the same digest in another process, so nothing counts that only a process knows: addresses, caches, what libraries keep in
+their objects.
+"""
 
 from __future__ import annotations
 
+import dis
 import functools
 import hashlib
 import inspect
@@ -9,12 +14,22 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator
+from datetime import date, time, timedelta, tzinfo
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")
-OUTSIDE = frozenset(sys.stdlib_module_names) | {"sash"}
+OUTSIDE = frozenset(sys.stdlib_module_names) - {"__main__"} | {"sash"}
+VALUES = (
+    int, float, complex, str, bytes, types.NoneType, types.EllipsisType, range, slice, date, time, timedelta, tzinfo, Decimal, Fraction,
+    UUID, PurePath, re.Pattern, np.generic, np.dtype,
+)  # fmt: skip
+"""What is told apart by its representation."""
 
 
 def digest(*values: Any) -> str:
@@ -34,28 +49,38 @@ class _Reader:
         self._alive: list[Any] = []
 
     def read(self, value: Any) -> None:
-        if isinstance(value, types.ModuleType):
+        inner = _inside(value)
+        if isinstance(value, VALUES):
+            self.parts.append(ADDRESS.sub("", repr(value)))
+        elif isinstance(value, types.ModuleType):
             self.parts.append(f"module {value.__name__}")
-        elif isinstance(value, functools.partial):
-            self._all([value.func, value.args, value.keywords])
-        elif isinstance(value, staticmethod | classmethod | types.MethodType):
-            self.read(value.__func__)
-        elif isinstance(value, property):
-            self._all([value.fget, value.fset])
         elif isinstance(value, types.FunctionType | type):
             self._code(value)
+        elif inner is not None:
+            self.read(inner)
+        elif isinstance(value, functools.partial):
+            self._all([value.func, value.args, value.keywords])
+        elif isinstance(value, property):
+            self._all([value.fget, value.fset])
         elif isinstance(value, dict):
             self._all(item for key in sorted(value, key=repr) for item in (key, value[key]))
         elif isinstance(value, list | tuple):
             self._all(value)
         elif isinstance(value, set | frozenset):
             self._all(sorted(value, key=repr))
-        elif isinstance(value, np.ndarray):
-            self.parts.append(f"{value.dtype} {value.shape} {hashlib.sha256(value.tobytes()).hexdigest()}")
-        elif isinstance(getattr(value, "__dict__", None), dict):
-            self._once(value, [type(value), vars(value)])
+        elif hasattr(value, "__array__"):
+            self._array(np.asarray(value))
+        elif _from_outside(type(value)):
+            self.read(type(value))
         else:
-            self.parts.append(ADDRESS.sub("", repr(value)))
+            self._once(value, [type(value), getattr(value, "__dict__", {})])
+
+    def _array(self, value: Any) -> None:
+        self.parts.append(f"{value.dtype} {value.shape}")
+        if value.dtype.hasobject:
+            self._all(value.ravel().tolist())
+        else:
+            self.parts.append(hashlib.sha256(value.tobytes()).hexdigest())
 
     def _all(self, values: Iterable[Any]) -> None:
         self.parts.append("(")
@@ -83,6 +108,15 @@ class _Reader:
             self._once(value, [value.__defaults__, value.__kwdefaults__, dict(_outer(value))])
 
 
+def _inside(value: Any) -> Any:
+    """The function that something stands around: a method, a cache, what numba has compiled."""
+    for name in ("__func__", "py_func", "__wrapped__"):
+        found = inspect.getattr_static(value, name, None)
+        if found is not None and isinstance(getattr(value, name, None), types.FunctionType):
+            return getattr(value, name)
+    return None
+
+
 def _outer(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function reads from around it."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -91,16 +125,17 @@ def _outer(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
                 yield name, cell.cell_contents
             except ValueError:  # not set yet
                 continue
-    for name in _names(function.__code__):
+    for name in _globals(function.__code__):
         if name in function.__globals__:
             yield name, function.__globals__[name]
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    yield from code.co_names
+def _globals(code: types.CodeType) -> Iterator[str]:
+    """The names that code reads from its module."""
+    yield from (i.argval for i in dis.get_instructions(code) if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
-            yield from _names(constant)
+            yield from _globals(constant)
 
 
 def _text(value: Any) -> str:
@@ -109,12 +144,21 @@ def _text(value: Any) -> str:
         return inspect.getsource(value)
     except (OSError, TypeError):
         code = getattr(value, "__code__", None)
-        return "" if code is None else f"{code.co_code.hex()} {ADDRESS.sub('', repr(code.co_consts))}"
+        return _compiled(code) if isinstance(code, types.CodeType) else ""
+
+
+def _compiled(code: types.CodeType) -> str:
+    """Code without a source; what dataclasses generate follows from the class's own text."""
+    if code.co_filename == "<string>":
+        return ""
+    constants = [_compiled(c) if isinstance(c, types.CodeType) else repr(sorted(c, key=repr)) if isinstance(c, frozenset) else repr(c)
+                 for c in code.co_consts]  # fmt: skip
+    return " ".join([code.co_code.hex(), *code.co_names, *constants])
 
 
 def _from_outside(value: Any) -> bool:
     """Whether it belongs to a library: of that only the name counts."""
-    module = sys.modules.get(value.__module__ or "")
-    if (value.__module__ or "").partition(".")[0] in OUTSIDE - {"__main__"}:
+    name = value.__module__ or ""
+    if name.partition(".")[0] in OUTSIDE:
         return True
-    return "site-packages" in (getattr(module, "__file__", None) or "")
+    return "site-packages" in (getattr(sys.modules.get(name), "__file__", None) or "")

@@ -119,6 +119,8 @@ def canonical(description: Any) -> Any:
         return description
     if "nanos" in description:
         return {n: v for n, v in description.items() if n != "text"}
+    if "own" in description:  # settings are for people to read; the digest has them
+        return {n: v for n, v in description.items() if n != "settings"}
     meant = {n: canonical(v) for n, v in description.items()}
     for name in ("by", "order_by"):
         if name in meant:

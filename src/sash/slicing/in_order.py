@@ -204,7 +204,8 @@ class InOrderState(KeyWindows):
 
     def with_queries(self, plan: Plan) -> None:
         """Fewer queries from now on."""
-        left = [shape in {q.shape for q in plan.queries} for shape in self._marks]
+        names = {q.name for q in plan.queries}
+        left = [q.name in names for q in self.plan.queries if isinstance(q.shape, Marks)]
         self._ask(plan)
         self.held = Opened(self.held.slices, self.held.opens[np.array(left, bool)])
         self._merge()
@@ -235,7 +236,7 @@ class InOrderState(KeyWindows):
         rows = 0 if waiting is None else len(waiting[1])
         if waiting is not None:
             table, *numbers = waiting
-            columns |= {ROW + name: arrow_column(table.column(name)) for name in table.column_names}
+            columns |= {ROW + name: table.column(name).combine_chunks() for name in table.column_names}
             columns |= {f"n{k}": pa.array(n, pa.int64()) for k, n in enumerate(numbers)}
         length = max(len(self.held), rows)
         filled = {name: pa.concat_arrays([c, pa.nulls(length - len(c), c.type)]) for name, c in columns.items()}

@@ -138,20 +138,22 @@ class Operator:
         self._check_open()
         if self._clock is not None:
             batch = self._stamped(batch)
-        if self._intake is not None:
-            return self._take_in(batch)
-        self._start(to_batches(batch, None)[0].schema)
-        try:
-            return self._take_in(batch)
-        except SashError:
-            self._plan, self._intake, self._states, self._forms = None, None, [], None  # the next batch is the first
-            raise
-
-    def _take_in(self, batch: Any) -> pa.Table | None:
+        is_first = self._intake is None
+        if is_first:
+            self._start(to_batches(batch, None)[0].schema)
         assert self._intake is not None
-        if self._asked.options.ordered:
-            return self._add_in_order(batch)
-        self._intake.put(batch)
+        newest = None
+        try:
+            if self._asked.options.ordered:
+                newest = self._put_in_order(batch)
+            else:
+                self._intake.put(batch)
+        except SashError:
+            if is_first:  # nothing was taken in: the next batch is the first
+                self._plan, self._intake, self._states, self._forms = None, None, [], None
+            raise
+        if newest is not None:
+            return self._step(max(self._watermark, newest))
         if self._intake.is_full or self._ahead is not None:  # what is too far ahead is seen by the clock of now
             self._flush()
         return None
@@ -238,7 +240,8 @@ class Operator:
             raise InvalidArgument(f"the rows have a column named {self._clock.name!r} already; use time={self._clock.name!r}, or rename it")
         return pa.Table.from_batches([self._clock.stamped(b, max(self._newest, 0)) for b in batches])
 
-    def _add_in_order(self, given: Any) -> pa.Table:
+    def _put_in_order(self, given: Any) -> int:
+        """Take rows in, or raise and take none; the time of the last."""
         assert self._plan is not None
         assert self._intake is not None
         batches, _ = self._intake.checked(given)
@@ -253,7 +256,7 @@ class Operator:
             raise LateRow(f"row {at} of the batch has the time {ticks[at]}, after {before}; the stream was declared to be in order")
         for batch in batches:
             self._intake.put(batch)
-        return self._step(max(self._watermark, int(ticks[-1]) if len(ticks) else FAR_BACK))
+        return int(ticks[-1]) if len(ticks) else FAR_BACK
 
     def _latest(self) -> int:
         """The latest time that is believed now."""
