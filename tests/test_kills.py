@@ -27,7 +27,7 @@ pytestmark = pytest.mark.xdist_group("cluster")
 
 FEW = 5
 KILLS = int(os.environ.get("SASH_KILLS", str(FEW)))
-FILES = int(os.environ.get("SASH_KILL_FILES", str(6 + 2 * KILLS)))
+FILES = int(os.environ.get("SASH_KILL_FILES", str(2 * KILLS)))
 
 
 def written(home: Path, files: int) -> pa.Table:

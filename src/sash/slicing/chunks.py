@@ -175,9 +175,12 @@ class Chunks:
         """Slices by the stretches that they lie in."""
         if self.length is None:
             return [(0, slices)]
+        if not len(slices):
+            return []
+        number = self.number(int(slices.first.min()))
+        if number == self.number(int(slices.first.max())):
+            return [(number, slices)]
         numbers = (slices.first - self.origin) // self.length
-        if len(numbers) and numbers.min() == numbers.max():
-            return [(int(numbers[0]), slices)]
         places = np.argsort(numbers, kind="stable")
         at = np.flatnonzero(np.diff(numbers[places])) + 1
         return [(int(numbers[part[0]]), slices.take(part)) for part in np.split(places, at) if len(part)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sash.algebra import Form
-from sash.windows.base import Window
+from sash.windows.base import ContextAwareWindow, Window
 
 
 @dataclass(frozen=True)
@@ -19,39 +19,66 @@ class Answer:
     why: str
 
 
-def keeps_rows(ordered: bool, window: Window, forms: list[Form | None]) -> Answer:
-    """Figure 4, section 5.1: must individual rows be kept? A form that is None has no partial of fixed size."""
-    if any(form is None for form in forms):
+@dataclass(frozen=True)
+class Workload:
+    """What is known of a stream, its aggregates and its results."""
+
+    ordered: bool
+    """Whether rows are declared to come in the order of time."""
+    forms: tuple[Form | None, ...]
+    """The aggregates; None is one that has no partial of fixed size."""
+    ranked: bool = False
+    """Whether rows of one time have an order of their own (order_by)."""
+    once: bool = True
+    """Whether each window is given once, when it is final."""
+
+    @property
+    def commutes(self) -> bool:
+        return all(form is not None and form.commutative for form in self.forms)
+
+
+def keeps_rows(workload: Workload, window: Window) -> Answer:
+    """Figure 4, section 5.1: must individual rows be kept?"""
+    if any(form is None for form in workload.forms):
         return Answer(True, "an aggregate has no partial of fixed size, so its rows are the partial")
-    if ordered:
-        if window.context == "forward context aware":
-            return Answer(True, "in order, but later rows decide where windows start: any range of rows may be asked for")
-        return Answer(False, "in order, and every edge is known by the time its row comes")
-    if any(form is not None and not form.commutative for form in forms):
+    if workload.ordered:
+        return _keeps_rows_in_order(workload, window)
+    if not workload.commutes:
         return Answer(True, "out of order, and an aggregate does not commute: a late row must go between others")
     if window.counts_rows:
         return Answer(True, "out of order, and rows are counted: a late row moves the last row of each slice on")
-    if window.context != "context free" and not window.is_session:
+    if not window.is_by_time:
         return Answer(True, "out of order, and rows decide where windows start: a late row may split a slice")
     if window.is_session:
         return Answer(False, "sessions only ever merge, and merging needs partials alone")
     return Answer(False, "edges are known in advance and the aggregates commute: a late row is added to its slice")
 
 
-def needs_splits(ordered: bool, window: Window) -> Answer:
+def _keeps_rows_in_order(workload: Workload, window: Window) -> Answer:
+    """The left side of figure 4; and what the paper leaves out: users' code that looks at rows, and ties."""
+    if window.context == "forward context aware":
+        return Answer(True, "in order, but later rows decide where windows start: any range of rows may be asked for")
+    if isinstance(window, ContextAwareWindow):
+        return Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
+    if workload.ranked and ((window.is_by_time and not workload.commutes) or (window.counts_rows and not workload.once)):
+        return Answer(True, "in order, but rows of one time may come in another order than that of order_by")
+    return Answer(False, "in order, and every edge is known by the time its row comes")
+
+
+def needs_splits(workload: Workload, window: Window) -> Answer:
     """Figure 5, section 5.2: can a slice have to be split?"""
     if window.context == "context free":
         return Answer(False, "edges are known in advance")
-    if ordered and window.context == "forward context free":
+    if workload.ordered and window.context == "forward context free":
         return Answer(False, "in order, edges are known when the row comes")
     if window.is_session:
         return Answer(False, "sessions only ever merge")
-    return Answer(True, "a late row may bring a new edge" if not ordered else "a later row may bring an earlier edge")
+    return Answer(True, "a late row may bring a new edge" if not workload.ordered else "a later row may bring an earlier edge")
 
 
-def removal(ordered: bool, window: Window, form: Form | None) -> str:
+def removal(workload: Workload, window: Window, form: Form | None) -> str:
     """Figure 6, section 5.2: how are rows taken out of a slice?"""
-    if not window.counts_rows or ordered:
+    if not window.counts_rows or workload.ordered:
         return "never: no row moves from one slice to the next"
     if form is not None and form.invertible and form.commutative:
         return "invert: the row is taken away exactly"

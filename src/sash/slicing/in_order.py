@@ -21,7 +21,7 @@ from sash.slicing.inputs import stored_fields, stored_form
 from sash.slicing.key_windows import KeyWindows, lengthened
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler, marked
-from sash.slicing.slice_kernels import Kernels, StoredPartials, grouped
+from sash.slicing.slice_kernels import Kernels, StoredPartials, gathered, grouped
 from sash.slicing.slices import Slices, joined
 from sash.slicing.view import SortedRows, View
 from sash.types import FAR_BACK
@@ -110,12 +110,8 @@ class InOrderState(KeyWindows):
         begins[key_offsets] = True
         first = np.flatnonzero(begins[:-1])
         offsets = np.append(first, rows.count).astype(np.int64)
-        states, held = [], []
-        for column, form, kernels in zip(self.plan.columns, self._forms, self._kernels, strict=True):
-            fields, group = stored_fields(column, table, form), kernels.empty(len(first))
-            kernels.gather(*fields.rows, offsets, 0, len(first), *group)
-            states.append(group)
-            held.append(np.diff(offsets) if fields.held is None else np.add.reduceat(fields.held.astype(np.int64), first))
+        inputs = [stored_fields(column, table, form) for column, form in zip(self.plan.columns, self._forms, strict=True)]
+        held, states = gathered(self._kernels, inputs, offsets)
         key = codes[first]
         rank = self.ranks[key] + first - key_offsets[key]
         opens = np.array([marked(shape, rows)[first] for shape in self._marks], bool).reshape(len(self._marks), len(first))

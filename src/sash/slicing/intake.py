@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
-from sash.columns import without_views
+from sash.columns import Array, without_views
 from sash.errors import InvalidArgument, InvalidType, unknown
 from sash.expressions import Expression, parse
 from sash.plan.logical import Plan
@@ -61,6 +62,16 @@ def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
     return pa.array(values, wanted)
 
 
+class Arrived(NamedTuple):
+    """Rows that can be worked with."""
+
+    rows: pa.RecordBatch | pa.Table
+    ticks: Array
+    """The times of those that have one."""
+    first: int
+    last: int
+
+
 class Intake:
     """Rows that wait. Rows given as dictionaries of plain values wait as they are."""
 
@@ -69,11 +80,8 @@ class Intake:
         self._latest = latest
         """The latest time that is believed now."""
         self.rows = 0
-        self._batches: list[pa.RecordBatch] = []
+        self._arrived: list[Arrived] = []
         self._dictionaries: list[dict[str, Any]] = []
-        self._spans: list[tuple[int, int]] = []
-        self.span = (0, 0)
-        """The first and the last time of the rows that were taken last."""
         self._types = _python_types(plan.schema)
         self._names = plan.schema.names
         self._time = self._names.index(plan.time)
@@ -100,31 +108,37 @@ class Intake:
             self._dictionaries += [dict(row) for row in given]  # they may change after this
             self.rows += len(given)
             return
-        batches, spans = self.checked(given)
-        self._spans += spans
+        self.put_checked(self.checked(given))
+
+    def put_checked(self, arrived: list[Arrived]) -> None:
+        """Take rows in that :meth:`checked` has found fit."""
         if self._dictionaries:
             self._settle()
-        self._batches += batches
-        self.rows += sum([b.num_rows for b in batches])
+        self._arrived += arrived
+        self.rows += sum([a.rows.num_rows for a in arrived])
 
-    def checked(self, given: Any) -> tuple[list[pa.RecordBatch], list[tuple[int, int]]]:
-        """Rows as batches of the stream's columns, with their first and last times; refused if they cannot be worked with."""
-        batches = [self._in_order(batch) for batch in to_batches(given, self.plan.schema)]
-        spans: list[tuple[int, int]] = []
-        for batch in batches:
-            time = batch.column(self._time)
-            ticks = self.plan.measure.column(time.drop_null() if time.null_count else time)
+    def checked(self, given: Any) -> list[Arrived]:
+        """Rows as batches of the stream's columns, or an error if they cannot be worked with."""
+        if isinstance(given, pa.RecordBatch) and given.schema.equals(self.plan.schema):
+            batches = [given]
+        else:
+            batches = [self._in_order(batch) for batch in to_batches(given, self.plan.schema)]
+        arrived = [self._with_times(batch) for batch in batches]
+        for batch, ticks, first, last in arrived:
             if len(ticks):
-                low, high = span_of(ticks)
-                check_span(low, high, self.plan.time)
+                check_span(first, last, self.plan.time)
                 if self._limited:
-                    self._check_windows(low, high)
-                spans.append((low, high))
+                    self._check_windows(first, last)
             if self._computed:
                 table = pa.Table.from_batches([batch])
                 for expression in self._computed:
                     expression.evaluate(table)
-        return batches, spans
+        return arrived
+
+    def _with_times(self, batch: pa.RecordBatch) -> Arrived:
+        time = batch.column(self._time)
+        ticks = self.plan.measure.column(time.drop_null() if time.null_count else time)
+        return Arrived(batch, ticks, *span_of(ticks))
 
     def _check_windows(self, first: int, last: int) -> None:
         """Refuse rows that windows cannot be reckoned around, but for those too far ahead, which are set aside."""
@@ -133,16 +147,19 @@ class Intake:
             for shape in self._limited:
                 shape.check_rows(first, believed)
 
-    def take(self) -> pa.Table | None:
-        """All rows that wait."""
+    def take(self) -> Arrived | None:
+        """All rows that wait, as a table."""
         self._settle()
-        if not self._batches:
+        if not self._arrived:
             return None
-        batches, self._batches, self.rows = self._batches, [], 0
-        spans, self._spans = self._spans, []
-        self.span = (min([s[0] for s in spans], default=0), max([s[1] for s in spans], default=0))
-        table = pa.Table.from_batches(batches)
-        return table if len(batches) == 1 else table.combine_chunks()
+        arrived, self._arrived, self.rows = self._arrived, [], 0
+        if len(arrived) == 1:
+            ((batch, ticks, first, last),) = arrived
+            return Arrived(pa.Table.from_batches([batch]), ticks, first, last)
+        timed = [a for a in arrived if len(a.ticks)]
+        table = pa.Table.from_batches([a.rows for a in arrived]).combine_chunks()
+        ticks = np.concatenate([np.empty(0, np.int64), *[a.ticks for a in timed]])
+        return Arrived(table, ticks, min([a.first for a in timed], default=0), max([a.last for a in timed], default=0))
 
     def _are_plain(self, rows: list[Any]) -> bool:
         types = self._types
@@ -154,11 +171,7 @@ class Intake:
 
     def _settle(self) -> None:
         if self._dictionaries:
-            batch = _of_dictionaries(self._dictionaries, self.plan.schema)
-            self._batches.append(batch)
-            time = batch.column(self._time)
-            if time.null_count < len(time):
-                self._spans.append(span_of(self.plan.measure.column(time.drop_null() if time.null_count else time)))
+            self._arrived.append(self._with_times(_of_dictionaries(self._dictionaries, self.plan.schema)))
             self._dictionaries = []
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -17,8 +17,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.algebra import Form
-from sash.columns import arrow_column
 from sash.errors import InvalidArgument, LateRow, SashError, unknown
 from sash.plan.clock import ProcessingTime
 from sash.plan.logical import NO_TIME, Plan, Query, check_request, make_plan, make_query
@@ -39,7 +37,7 @@ from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
-from sash.windows.base import ContextAwareWindow, Periodic, RowsBefore, Window
+from sash.windows.base import Periodic, RowsBefore, Window
 
 Array = npt.NDArray[Any]
 
@@ -129,7 +127,6 @@ class Operator:
         self._keys_to_check = FEWEST_KEYS
         self._key_slack = 2.0
         """By how much the keys that are remembered may outgrow those that lived when that was last looked at."""
-        self._forms: list[Form | None] | None = None
 
     # Rows in.
 
@@ -150,7 +147,7 @@ class Operator:
                 self._intake.put(batch)
         except SashError:
             if is_first:  # nothing was taken in: the next batch is the first
-                self._plan, self._intake, self._states, self._forms = None, None, [], None
+                self._plan, self._intake, self._states = None, None, []
             raise
         if newest is not None:
             return self._step(max(self._watermark, newest))
@@ -176,6 +173,8 @@ class Operator:
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
         self._reads = list(plan.reads)
+        forms = tuple(stored_form(c, plan.schema) for c in plan.columns)
+        self._workload = decisions.Workload(options.ordered, forms, bool(plan.order_by), options.emit == "final")
         groups: dict[tuple[str, bool, bool], list[Query]] = {}
         for query in plan.queries:
             kind = self._kind(query.window)
@@ -194,9 +193,9 @@ class Operator:
     def _kind(self, window: Window) -> str:
         """What is kept for a window: slices, slices with their rows, or rows that are cut into slices when a window is due."""
         if not self.decision(window).yes:
-            return "slices" if window.context == "context free" or window.is_session else IN_ORDER
-        sliced = (window.context == "context free" and not window.never_ends) or window.is_session
-        return KIND if sliced and all(form is not None for form in self._forms or []) else "rows"
+            return "slices" if window.is_by_time else IN_ORDER
+        sliced = window.is_by_time and (window.is_session or not window.never_ends)
+        return KIND if sliced and all(form is not None for form in self._workload.forms) else "rows"
 
     def _starts_again(self, window: Window) -> bool:
         """Whether a key that was idle begins anew in a window, so that nothing may be left there for other queries."""
@@ -214,20 +213,7 @@ class Operator:
 
     def decision(self, window: Window) -> decisions.Answer:
         """Whether a window's rows must be kept (figure 4)."""
-        assert self._plan is not None
-        if self._forms is None:
-            self._forms = [stored_form(c, self._plan.schema) for c in self._plan.columns]
-        answer = decisions.keeps_rows(self._asked.options.ordered, window, self._forms)
-        if answer.yes or not self._asked.options.ordered:
-            return answer
-        if isinstance(window, ContextAwareWindow):
-            return decisions.Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
-        known = window.context == "context free" or window.is_session
-        commute = all(form is not None and form.commutative for form in self._forms)
-        once = self._asked.options.emit == "final"
-        if self._plan.order_by and ((known and not commute) or (window.counts_rows and not once)):
-            return decisions.Answer(True, "in order, but rows of one time may come in another order than that of order_by")
-        return answer
+        return decisions.keeps_rows(self._workload, window)
 
     def _stamped(self, given: Any) -> pa.Table:
         """Rows with the time of now."""
@@ -244,9 +230,8 @@ class Operator:
         """Take rows in, or raise and take none; the time of the last."""
         assert self._plan is not None
         assert self._intake is not None
-        batches, _ = self._intake.checked(given)
-        time = arrow_column(pa.Table.from_batches(batches).column(self._plan.time))
-        ticks = self._plan.measure.column(time.drop_null())
+        arrived = self._intake.checked(given)
+        ticks = np.concatenate([a.ticks for a in arrived])
         if self._ahead is not None:
             ticks = ticks[ticks <= self._latest()]
         steps = np.diff(ticks, prepend=self._newest)
@@ -254,8 +239,7 @@ class Operator:
             at = int(np.argmax(steps < 0))
             before = self._newest if at == 0 else int(ticks[at - 1])
             raise LateRow(f"row {at} of the batch has the time {ticks[at]}, after {before}; the stream was declared to be in order")
-        for batch in batches:
-            self._intake.put(batch)
+        self._intake.put_checked(arrived)
         return int(ticks[-1]) if len(ticks) else FAR_BACK
 
     def _latest(self) -> int:
@@ -267,33 +251,30 @@ class Operator:
 
     def _flush(self) -> None:
         """Put the rows that wait into slices."""
-        table = None if self._intake is None else self._intake.take()
-        if table is None:
+        taken = None if self._intake is None else self._intake.take()
+        if taken is None:
             return
         assert self._plan is not None
-        assert self._intake is not None
         plan = self._plan
+        table, ticks, oldest, newest = taken
         self._stats.rows += table.num_rows
         whole = table
         if len(self._reads) < table.num_columns:
             table = table.select(self._reads)
-        time = arrow_column(table.column(plan.time))
-        if time.null_count:
-            known = time.is_valid()
-            self._stats.without_time += time.null_count
-            table, whole, time = table.filter(known), whole.filter(known), time.filter(known)
-        ticks = plan.measure.column(time)
-        whole_batch = self._ahead is None
+        if len(ticks) < table.num_rows:
+            known = table.column(plan.time).is_valid()
+            self._stats.without_time += table.num_rows - len(ticks)
+            table, whole = table.filter(known), whole.filter(known)
         if self._ahead is not None and len(ticks):
             fine = ticks <= self._latest()
             if not fine.all():
                 self._stats.ahead += int((~fine).sum())
                 table, whole, ticks = table.filter(pa.array(fine)), whole.filter(pa.array(fine)), ticks[fine]
+                oldest, newest = span_of(ticks)
         if not len(ticks):
             return
         codes = self._keys.encode(table)
         horizon = max(self._watermark - self._lateness, FAR_BACK)
-        oldest, newest = self._intake.span if whole_batch else span_of(ticks)
         verdicts = [state.late(ticks, codes, horizon) for state in self._states] if oldest < horizon else []
         if verdicts:
             late = np.logical_and.reduce(verdicts)
@@ -590,12 +571,12 @@ class Operator:
         options = self._asked.options
         lines = [f"stream: {'declared in order' if options.ordered else 'out of order'}, emit {options.emit}, store {options.store}"]
         for query in self._plan.queries:
-            keeps, splits = self.decision(query.window), decisions.needs_splits(options.ordered, query.window)
+            keeps, splits = self.decision(query.window), decisions.needs_splits(self._workload, query.window)
             lines.append(f"query {query.name}: {query.window!r} ({query.window.context})")
             lines.append(f"  rows kept: {'yes' if keeps.yes else 'no'} ({keeps.why})")
             lines.append(f"  slices split: {'yes' if splits.yes else 'no'} ({splits.why})")
-            for column, form in zip(self._plan.columns, self._forms or [], strict=True):
-                how = decisions.removal(options.ordered, query.window, form)
+            for column, form in zip(self._plan.columns, self._workload.forms, strict=True):
+                how = decisions.removal(self._workload, query.window, form)
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
         for state in self._states:
             if isinstance(state, RowState) and state.slices.largest is not None:

@@ -111,6 +111,17 @@ class Kernels:
         return [np.empty(count, dtype(m)) for m in self.state]
 
 
+def gathered(kernels: list[Kernels], inputs: list[Fields], offsets: Array) -> tuple[list[Array], list[list[Array]]]:
+    """Runs of neighbouring rows as one slice each: how many rows each aggregate holds there, and its partials."""
+    held, states = [], []
+    for one, f in zip(kernels, inputs, strict=True):
+        group = one.empty(len(offsets) - 1)
+        one.gather(*f.rows, offsets, 0, len(offsets) - 1, *group)
+        states.append(group)
+        held.append(np.diff(offsets) if f.held is None else np.add.reduceat(f.held.astype(np.int64), offsets[:-1]))
+    return held, states
+
+
 def grouped(kernels: list[Kernels], slices: Slices, offsets: Array) -> Slices:
     """Runs of neighbouring slices of one key as one each."""
     groups, at = len(offsets) - 1, offsets[:-1]

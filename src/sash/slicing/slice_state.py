@@ -24,7 +24,7 @@ from sash.slicing.inputs import Fields, fields, stored_fields, stored_form
 from sash.slicing.keys import span_of
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
-from sash.slicing.slice_kernels import Kernels, StoredPartials, grouped
+from sash.slicing.slice_kernels import Kernels, StoredPartials, gathered, grouped
 from sash.slicing.slicer import MOST_EDGES, Slicer
 from sash.slicing.slices import Slices, by_key
 from sash.slicing.tree import SliceTree
@@ -151,14 +151,8 @@ class SliceState:
         cut = np.ones(len(ticks), bool)
         cut[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1]) | (np.diff(ticks) > self.gap)
         offsets = np.append(np.flatnonzero(cut), len(ticks)).astype(np.int64)
-        states, held = [], []
-        for f, kernels in zip(inputs, self.kernels, strict=True):
-            group = kernels.empty(len(offsets) - 1)
-            kernels.gather(*f.rows, offsets, 0, len(offsets) - 1, *group)
-            states.append(group)
-            held.append(np.diff(offsets) if f.held is None else np.add.reduceat(f.held.astype(np.int64), offsets[:-1]))
         at = offsets[:-1]
-        return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), held, states)
+        return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), *gathered(self.kernels, inputs, offsets))
 
     def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> Slices | None:
         """Rows in any order, straight to their slices."""
@@ -369,10 +363,14 @@ class SliceState:
         for number in [n for n in self.chunks.numbers if n >= begin]:
             chunk = self.chunks.get(number)
             assert chunk is not None
-            cells = np.where(chunk.cell == SETTLED, SETTLED, self.slicer.cells(chunk.first))
-            if np.any(cells != chunk.cell):
+            cut = self._cut_again(chunk)
+            if np.any(cut.cell != chunk.cell):
                 self._grown = True
-                self.chunks.put(number, self.coalesced(chunk.with_cells(cells), len(chunk)))
+                self.chunks.put(number, self.coalesced(cut, len(chunk)))
+
+    def _cut_again(self, slices: Slices) -> Slices:
+        """Slices with the cells that they have by the edges of now."""
+        return slices.with_cells(np.where(slices.cell == SETTLED, SETTLED, self.slicer.cells(slices.first)))
 
     def _drop_before(self, oldest: int) -> None:
         """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
@@ -389,8 +387,7 @@ class SliceState:
         self.plan = plan
         self._settle()
         if len(slices):
-            cells = np.where(slices.cell == SETTLED, SETTLED, self.slicer.cells(slices.first))
-            slices = self.coalesced(slices.with_cells(cells), len(slices))
+            slices = self.coalesced(self._cut_again(slices), len(slices))
         self._stored_again(slices, self._measured_for)
 
     def live_keys(self) -> Array:

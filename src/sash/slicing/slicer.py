@@ -98,15 +98,15 @@ class Slicer:
             if (1.0 / self._step).sum() * (last - first) > limit:
                 return None
             self._work_out(first, last, limit)
-        low = int(np.searchsorted(self._edges, first, side="right")) - 1
-        high = int(np.searchsorted(self._edges, last, side="right"))
+        low = int(self._edges.searchsorted(first, "right")) - 1
+        high = int(self._edges.searchsorted(last, "right"))
         if low < 0 or high - low > limit:
             return None
         return self._edges[low:high]
 
     def locator(self, edges: Array) -> tuple[Any, ...]:
         """How :func:`~sash.algorithms.tables.locate` finds rows among edges that :meth:`edges` has just given."""
-        skip = int(np.searchsorted(self._edges, edges[0]))
+        skip = int(self._edges.searchsorted(edges[0]))
         return self._closed, skip, len(edges), self._lookup, self._from, self._shift, self._many
 
     def _work_out(self, first: int, last: int, limit: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from sash.spark.sql import quoted
+
 TIME_WINDOW = {"spark.timeWindow": True}
 """Tells Spark's own ``window`` and ``window_time`` that a column is a window."""
 
@@ -24,6 +26,6 @@ def marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
     F = functions_for(frame)
 
     def column(n: str) -> Any:
-        return F.col("`" + n.replace("`", "``") + "`")
+        return F.col(quoted(n))
 
     return frame.select(*[column(n).alias(n, metadata=metadata) if n == name else column(n) for n in frame.columns])

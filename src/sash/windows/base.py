@@ -48,6 +48,11 @@ class Window(ABC):
     never_ends: ClassVar[bool] = False
     """Whether a key's state goes only when the key is idle."""
 
+    @property
+    def is_by_time(self) -> bool:
+        """Whether rows' times alone say where its windows are: its edges are known in advance, or it is a session."""
+        return self.context == "context free" or self.is_session
+
     @abstractmethod
     def bind(self, measure: Measure) -> Any:
         """The spec in ticks of a measure: a shape."""
