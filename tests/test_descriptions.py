@@ -100,6 +100,7 @@ def test_one_query_in_two_spellings_is_one_query():
 
     assert described("k", W.tumbling("60 seconds"), "1 hour") == described(["k"], W.tumbling("1 minute"), "60 minutes")
     assert described(None, W.tumbling("1 minute"), None) == described([], W.tumbling("1 minute"), None)
+    assert described(None, W.tumbling("1 minute"), None) == described(None, W.tumbling("1 minute"), "0 seconds")
     assert described("k", W.tumbling("1 minute"), None) != described("j", W.tumbling("1 minute"), None)
     assert described("k", W.tumbling("1 minute"), None) != described("k", W.tumbling("2 minutes"), None)
     op = sash.Operator(windows={"w": W.tumbling("60 seconds")}, aggs=COUNT, time="t")

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.errors import LateRow
+from sash.errors import InvalidArgument, InvalidType, LateRow, UnknownName
 
 SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64())])
 
@@ -45,3 +50,67 @@ def test_a_declared_order_goes_across_the_chunks_of_a_table():
         op.add(pa.Table.from_batches([batch((13, 1)), batch((12, 1))]))
     op.add(batch((19, 2)))
     assert op.close().column("s").to_pylist() == [7]
+
+
+NOON = datetime.datetime(2026, 1, 1, 12)
+NANO = "2026-01-01T12:00:00.000000001"
+
+
+def newest(kind: pa.DataType, value: object) -> object:
+    """The greatest value of a column after one row that is given as a dictionary."""
+    op = sash.Operator(W.unbounded(), [S.max("v").alias("m"), S.count().alias("n")], time="t")
+    op.add(pa.schema([("t", pa.int64()), ("v", kind)]).empty_table())
+    op.add({"t": 1, "v": value})
+    (given,) = op.close().to_pylist()
+    assert given["n"] == 1
+    return given["m"]
+
+
+@pytest.mark.parametrize(("kind", "value", "wanted"), [
+    (pa.int64(), 2.0, 2), (pa.int64(), np.int32(5), 5), (pa.int64(), Decimal(4), 4), (pa.float64(), 3, 3.0), (pa.float32(), 0.5, 0.5),
+    (pa.float32(), float("inf"), float("inf")), (pa.date32(), NOON.date(), NOON.date()), (pa.date32(), pd.NaT, None),
+    (pa.timestamp("s"), NOON, NOON), (pa.timestamp("us"), pd.Timestamp(NOON), NOON), (pa.timestamp("us"), pd.NaT, None),
+    (pa.timestamp("ns"), pd.Timestamp(NANO), pd.Timestamp(NANO)), (pa.timestamp("ns"), np.datetime64(NANO), pd.Timestamp(NANO)),
+    (pa.timestamp("us"), np.datetime64("2026-01-01T12"), NOON), (pa.timestamp("us"), NOON.replace(year=9000), NOON.replace(year=9000)),
+    (pa.timestamp("us"), None, None), (pa.duration("s"), datetime.timedelta(seconds=2), datetime.timedelta(seconds=2)),
+    (pa.duration("s"), None, None),
+])  # fmt: skip
+def test_a_dictionarys_value_in_the_type_of_its_column(kind, value, wanted):
+    assert newest(kind, value) == wanted
+
+
+@pytest.mark.parametrize(("kind", "value"), [
+    (pa.int64(), 2.5), (pa.int64(), "7"), (pa.int64(), b"7"), (pa.int64(), True), (pa.int64(), [1]), (pa.int64(), NOON.date()),
+    (pa.int64(), pd.NaT), (pa.int64(), np.datetime64("2026-01-01")), (pa.int8(), 300), (pa.float64(), "2"), (pa.float64(), True),
+    (pa.float32(), 1e300), (pa.date32(), NOON), (pa.timestamp("s"), NOON.replace(microsecond=1)), (pa.timestamp("us"), pd.Timestamp(NANO)),
+    (pa.timestamp("us"), np.datetime64(NANO)), (pa.timestamp("us"), "2026-01-01"), (pa.duration("s"), datetime.timedelta(seconds=1.5)),
+    (pa.bool_(), 1), (pa.string(), 1),
+])  # fmt: skip
+def test_nothing_is_cut_off_to_fit_a_column(kind, value):
+    with pytest.raises(InvalidType, match="column 'v' is of type"):
+        newest(kind, value)
+
+
+def test_columns_that_a_batch_lacks():
+    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t")
+    op.add([{"t": 1}, {"t": 2, "v": 7}])  # some row has it
+    for rows in ({"t": 3}, {}, {"v": 1}, [{"v": 1}, {}]):
+        with pytest.raises(UnknownName, match="the batch lacks"):
+            op.add(rows)
+    with pytest.raises(InvalidArgument, match="'w'"):
+        op.add({"t": 3, "v": 1, "w": 1})
+    op.add([{"t": 4}, {"t": 5, "v": 1}])
+    op.add([])
+    assert op.close().column("s").to_pylist() == [8]
+
+
+def test_a_column_of_nulls_fits_any_type():
+    op = sash.Operator(W.tumbling(10), [S.count("v").alias("n"), S.count().alias("all")], by="k", time="t")
+    op.add(pa.table({"k": ["a"], "t": [1], "v": [2]}))
+    op.add(pd.DataFrame({"k": [None], "t": [2], "v": [None]}))
+    op.add(pd.DataFrame({"k": [], "t": [], "v": []}, dtype=object))
+    assert [(r["k"], r["n"], r["all"]) for r in op.close().to_pylist()] == [("a", 1, 1), (None, 0, 1)]
+    op = sash.Operator(W.tumbling(10), [S.count().alias("n")], time="t")
+    op.add([{"t": 1, "v": None}])
+    with pytest.raises(InvalidType, match="only nulls there"):
+        op.add([{"t": 1, "v": 3}])

@@ -125,6 +125,8 @@ def canonical(description: Any) -> Any:
     for name in ("by", "order_by"):
         if name in meant:
             meant[name] = [] if meant[name] is None else [meant[name]] if isinstance(meant[name], str) else list(meant[name])
+    if isinstance(meant.get("lateness"), dict) and not any(meant["lateness"].values()):
+        meant["lateness"] = None
     return meant
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,23 +45,77 @@ def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
 def _of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatch:
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
+    names = dict.fromkeys(name for row in rows for name in row)
     if schema is not None:
-        strange = {n for row in rows for n in row} - set(schema.names)
-        if strange:
-            raise InvalidArgument(f"the batch has the column {sorted(strange)[0]!r}, which the first one had not")
+        if rows:
+            _check_names(list(names), schema)
+        return pa.RecordBatch.from_arrays([_column(f, [row.get(f.name) for row in rows]) for f in schema], schema=schema)
     try:
-        if schema is None:
-            return pa.RecordBatch.from_pylist(rows)
-        return pa.RecordBatch.from_arrays([_exact([row.get(f.name) for row in rows], f.type) for f in schema], schema=schema)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeError) as error:
-        raise InvalidType(f"the rows do not fit the stream's columns: {error}") from error
+        return pa.RecordBatch.from_arrays([pa.array([row.get(name) for row in rows]) for name in names], names=list(names))
+    except UNFIT as error:
+        raise InvalidType(f"the rows do not make columns, each of one type: {error}") from error
+
+
+def _check_names(names: list[str], wanted: pa.Schema) -> None:
+    """A batch must have the columns of the first one."""
+    lacking = [n for n in wanted.names if n not in names]
+    strange = [n for n in names if n not in wanted.names]
+    if lacking and not strange:
+        raise unknown("column: the batch lacks", lacking[0], names)
+    if strange:
+        instead = f"; it lacks {lacking[0]!r}" if lacking else ""
+        raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not{instead}")
+
+
+UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""What Arrow raises for values that are not of a type."""
+
+
+def _column(field: pa.Field, values: list[Any]) -> pa.Array:
+    """Values as a column of the stream, or an error that names it."""
+    try:
+        return _exact(values, field.type)
+    except UNFIT as error:
+        only_nulls = " (the first batch had only nulls there: begin with one that has the types, even an empty one)"
+        hint = only_nulls if pa.types.is_null(field.type) else ""
+        raise InvalidType(f"column {field.name!r} is of type {field.type}, and the rows do not fit it: {error}{hint}") from error
 
 
 def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Values as a column of a type; nothing is cut off to make them fit."""
-    if pa.types.is_integer(wanted) and not all(v is None or (isinstance(v, int) and not isinstance(v, bool)) for v in values):
-        return pa.array(values).cast(wanted)
-    return pa.array(values, wanted)
+    """Values as a column of a type; nothing is cut off, read out of text, or taken for something else to make them fit."""
+    t = pa.types
+    if t.is_integer(wanted):
+        if all(v is None or (isinstance(v, int) and not isinstance(v, bool)) for v in values):
+            return pa.array(values, wanted)
+        found = pa.array(values)
+        if not (t.is_null(found.type) or t.is_integer(found.type) or t.is_floating(found.type) or t.is_decimal(found.type)):
+            raise TypeError(f"there are values of type {found.type}")
+        return found.cast(wanted)
+    if (t.is_timestamp(wanted) or t.is_duration(wanted)) and not any(isinstance(v, int) for v in values):  # integers are ticks
+        return _finest(values, wanted).cast(wanted)  # which refuses to lose anything
+    found = pa.array(values, wanted, from_pandas=t.is_temporal(wanted))  # pandas' NaT is null
+    if t.is_floating(wanted):
+        if any(isinstance(v, bool) for v in values):
+            raise TypeError("there are values of type bool")
+        if wanted.bit_width < 64 and any(not math.isinf(values[k]) for k in np.flatnonzero(np.isinf(found.to_numpy(zero_copy_only=False)))):
+            raise OverflowError("a value is too large")
+    elif t.is_date(wanted) and any(isinstance(v, datetime.datetime) and found[k].is_valid for k, v in enumerate(values)):
+        raise TypeError("there are times among the dates")
+    return found
+
+
+def _finest(values: list[Any], wanted: pa.DataType) -> pa.Array:
+    """Times or durations in nanoseconds, or in microseconds if they lie too far away; Python's own are no finer."""
+    known = [v for v in values if v is not None]
+    if known and all(isinstance(v, np.datetime64 | np.timedelta64) for v in known):
+        kind = np.promote_types(np.array(known).dtype, np.array(known[:1]).dtype.kind + "8[s]")  # Arrow has no hours or days
+        return pa.array(np.array(values, kind), from_pandas=True)
+    for unit in ("ns", "us"):
+        try:
+            return pa.array(values, pa.timestamp(unit, wanted.tz) if pa.types.is_timestamp(wanted) else pa.duration(unit), from_pandas=True)
+        except (pa.ArrowInvalid, OverflowError):
+            continue
+    return pa.array(values, wanted, from_pandas=True)
 
 
 class Arrived(NamedTuple):
@@ -179,16 +235,16 @@ class Intake:
         schema, wanted = batch.schema, self.plan.schema
         if schema.equals(wanted):
             return batch
-        for name in wanted.names:
-            if name not in schema.names:
-                raise unknown("column: the batch lacks", name, schema.names)
-            given, first = schema.field(name).type, wanted.field(name).type
-            if given != first:
-                raise InvalidType(f"column {name!r} has the type {given}; in the first batch it was {first}")
-        strange = [n for n in schema.names if n not in wanted.names]
-        if strange:
-            raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not")
-        return pa.RecordBatch.from_arrays([batch.column(name) for name in self._names], schema=wanted)
+        _check_names(schema.names, wanted)
+        columns = []
+        for field in wanted:
+            column = batch.column(field.name)
+            if column.type != field.type:
+                if not pa.types.is_null(column.type):
+                    raise InvalidType(f"column {field.name!r} has the type {column.type}; in the first batch it was {field.type}")
+                column = pa.nulls(len(column), field.type)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:

@@ -79,6 +79,10 @@ class Shelf:
         book, self._pocket = encoding.out_of_pocket(data, "the state's book")
         return book
 
+    def has(self, name: str) -> bool:
+        """Whether the storage has a value of this name."""
+        return self._fetched(name) is not None
+
     def put_book(self, book: bytes) -> None:
         """Write the book, and all else: the step is over."""
         for name, value in self._changed.items():
@@ -157,6 +161,8 @@ class StoredChunks:
         found = self._read.get(name)
         if found is None:
             columns = encoding.to_arrays(self._shelf.get(self._name(name)), f"the state's chunk {self._name(name)!r}")
+            if len(columns) != len(self._like.columns()) or len(columns[0]) != self._counts[name]:
+                raise InvalidSnapshot(f"the state is damaged: its chunk {self._name(name)!r} is not the one that its book tells of")
             found = self._read[name] = self._like.rebuilt(columns)
         return found
 
@@ -202,6 +208,8 @@ class StoredKeys:
         if not self.segments:
             return None
         tables = [encoding.to_table(self._shelf.get(f"k{n}"), f"the state's keys {n}") for n in range(len(self.segments))]
+        if [table.num_rows for table in tables] != self.segments:
+            raise InvalidSnapshot("the state is damaged: its keys are not those that its book tells of")
         return [column.combine_chunks() for column in pa.concat_tables(tables).columns]
 
     def write(self, values: list[pa.Array], *, again: bool) -> None:
@@ -241,6 +249,7 @@ class StoredRows:
                 raise InvalidSnapshot(f"the state is damaged: its rows {n} are {table.num_rows}, and should be {count}")
             self._read[n] = table
             found.append(table if gone is None else table.filter(_flags(gone, count)))
+            found[-1] = found[-1].select(found[0].column_names)
         return pa.concat_tables(found).combine_chunks() if found else None
 
     def write(self, table: pa.Table, *, again: bool = False) -> None:

@@ -54,9 +54,13 @@ def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | Non
     """The book that the last step wrote, if there was one; one of another query is refused, and the difference is named."""
     data = shelf.book()
     if data is None:
+        if shelf.has(QUERY):
+            raise InvalidSnapshot("the state is damaged: its book is missing, though there was one")
         return None
     book: dict[str, Any] = encoding.to_json(data, "the state's book")
     described = json.loads(json.dumps(described))
+    if not isinstance(book, dict) or "fingerprint" not in book:
+        raise InvalidSnapshot("the state's book is damaged: it holds something else")
     if book["fingerprint"] != _fingerprint(described):
         old = encoding.to_json(shelf.get(QUERY), "the state's query")
         meant, asked = canonical(old), canonical(described)

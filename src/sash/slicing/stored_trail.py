@@ -38,6 +38,7 @@ class StoredTrail:
         plan, previous = self.plan, self.watermark
         carried = self._rows.read()
         if carried is not None:
+            carried = carried.select([*plan.schema.names, NUMBER])  # a source may give its columns in another order by now
             ticks = plan.measure.column(arrow_column(carried.column(plan.time)))
             carried = carried.append_column(GIVEN, pa.array(ticks < previous))
         new = pa.concat_tables(tables).combine_chunks() if tables else None
