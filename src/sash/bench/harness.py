@@ -102,6 +102,11 @@ def new_report(name: str) -> Report:
     return Report(name, machine=machine(), date=datetime.now(UTC).strftime("%Y-%m-%d"))
 
 
+def doing(what: str) -> None:
+    """Say what is being measured: it takes minutes."""
+    Console(stderr=True).print(f"{datetime.now().strftime('%H:%M:%S')} {what}", highlight=False, style="dim")
+
+
 def side_by_side(calls: dict[str, Call], repeats: int = 7) -> dict[str, float]:
     """The median seconds of each call; they take turns, so that noise hits all of them alike."""
     for call in calls.values():

@@ -21,7 +21,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.bench.baselines import TECHNIQUES, AggregateBuckets, Technique, TupleBuffer
-from sash.bench.harness import Figure, Plot, Report, Series, new_report, number, seconds
+from sash.bench.harness import Figure, Plot, Report, Series, doing, new_report, number, seconds
 
 SECOND = 1_000_000
 BATCH = 10_000
@@ -115,11 +115,15 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     rows = 4_000_000 if quick else 16_000_000
     warm = Stream(200_000, 0.2)
     run_operator(warm, {**tumbling(4), SESSION: W.session("1 second")})
+    doing("figure 8: in order")
     _figure_8(report, rows)
+    doing("figure 9: out of order, with a session")
     _figure_9(report, rows)
+    doing("figures 10 to 12: memory, latency, disorder")
     _figure_10(report, 50_000)
     _figure_11(report, quick)
     _figure_12(report, rows)
+    doing("figures 13 to 16: aggregates and measures; rows one at a time")
     _figures_13_14(report, rows // 16)
     _figure_15(report, quick)
     _figure_16(report, rows // 16)

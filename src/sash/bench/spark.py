@@ -20,7 +20,7 @@ import pandas as pd
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.bench.harness import Figure, Report, new_report, number, same
+from sash.bench.harness import Figure, Report, doing, new_report, number, same
 
 OVERLAPS = (1, 10, 60, 600, 3600)
 AGGREGATES = [S.sum("v").alias("total"), S.count().alias("amount"), S.min("v").alias("least")]
@@ -34,12 +34,18 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder:
         bench = Bench(spark, Path(folder), report)
         with bench.memory():
+            doing("overlaps")
             bench.overlaps(200_000 if quick else 2_000_000)
+            doing("many keys")
             bench.many_keys(*((20_000, 200_000) if quick else (1_000_000, 8_000_000)))
+            doing("own aggregate")
             bench.own_aggregate(20_000 if quick else 1_000_000)
+            doing("over")
             bench.over(100_000 if quick else 2_000_000)
+            doing("sessions")
             bench.sessions(200_000 if quick else 4_000_000)
         spark.stop()
+        doing("one key")
         bench.one_key(1_000_000 if quick else 16_000_000)
     report.tables.append(("plans that were measured", ["what", "plan", "stages"], bench.plans))
     return report

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.bench.harness import Figure, Report, new_report, number, same, seconds, side_by_side
+from sash.bench.harness import Figure, Report, doing, new_report, number, same, seconds, side_by_side
 
 SECOND = 1_000_000
 OVERLAPS = (1, 10, 60, 600, 3600)
@@ -33,8 +33,11 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     """All figures."""
     report = new_report("table")
     duckdb.sql("set threads to 2")
+    doing("overlaps")
     _overlaps(report, 500_000 if quick else 5_000_000)
+    doing("many keys")
     _many_keys(report, *((100_000, 2_000_000) if quick else (1_000_000, 20_000_000)))
+    doing("sash.over")
     _over(report, 200_000 if quick else 5_000_000)
     return report
 
