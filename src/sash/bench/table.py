@@ -141,7 +141,7 @@ def _many_keys(report: Report, keys: int, rows: int) -> None:
     table = events(rows, keys, 20)
     frame = frame_of(table)
     calls = {"ours": lambda: ours(table, 6), "polars": lambda: with_polars(frame, 6)}
-    taken = side_by_side(calls, 1)
+    taken = side_by_side(calls, 3)
     mine = ours(table, 6)
     theirs = with_polars(frame, 6).to_arrow()
     agree(mine, theirs, theirs.column("t").cast(pa.timestamp("us")).cast(pa.int64()), starts(mine), "polars, many keys")
