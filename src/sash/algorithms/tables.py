@@ -157,8 +157,8 @@ def locate(
     X: Rows, ticks: Index, keys: Index, key_count: int, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int,
     shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, filled: Index, S: States,
 ) -> int:  # fmt: skip
-    """:func:`cells` and :func:`scatter_any` in one pass, for rows in any order; and each place's first and last tick and its rows. Then the
-    places that have rows move to the front; returns how many they are, and ``filled`` says which they were.
+    """:func:`cells` and :func:`scatter_any` for rows in any order; and each place's first and last tick and its rows. Then the places that
+    have rows move to the front; returns how many they are, and ``filled`` says which they were.
 
     Places count the ``edge_count`` edges from ``skip`` on. ``edges`` has one more at the end that no row reaches. Unless ``many``, no
     stretch of ``2**shift`` ticks has two edges.
@@ -167,16 +167,17 @@ def locate(
         first[p], last[p], counts[p] = FAR_AHEAD, -FAR_AHEAD, 0
         store(S, p, identity())
     several = key_count > 1
-    s = identity()
-    for i in range(count):
+    for i in range(count):  # on its own, since a search need not wait for the sum before it
         t = ticks[i]
         j = lookup[(t - base) >> shift]
         j += 1 if edges[j + 1] <= t else 0
         if many:
             while edges[j + 1] <= t:
                 j += 1
-        p = keys[i] * edge_count + j - skip if several else j - skip
-        places[i] = p
+        places[i] = keys[i] * edge_count + j - skip if several else j - skip
+    s = identity()
+    for i in range(count):
+        p, t = places[i], ticks[i]
         # The lesser and the greater in bits: a branch on times in no order would be wrong half of the time.
         low, high = first[p], last[p]
         first[p] = t ^ ((t ^ low) & -(1 if low < t else 0))

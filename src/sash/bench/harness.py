@@ -8,17 +8,19 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 Call = Callable[[], Any]
+Given = TypeVar("Given")
 
 
 @dataclass
@@ -107,17 +109,26 @@ def doing(what: str) -> None:
     Console(stderr=True).print(f"{datetime.now().strftime('%H:%M:%S')} {what}", highlight=False, style="dim")
 
 
-def side_by_side(calls: dict[str, Call], repeats: int = 7) -> dict[str, float]:
-    """The median seconds of each call; they take turns, so that noise hits all of them alike."""
-    for call in calls.values():
-        call()
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(repeats):
+def in_turns(calls: Mapping[str, Callable[[], Given]], rounds: int) -> dict[str, list[Given]]:
+    """What each call gives, round by round: they take turns, so that noise hits all of them alike."""
+    given: dict[str, list[Given]] = {name: [] for name in calls}
+    for _ in range(rounds):
         for name, call in calls.items():
-            start = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(ts) for name, ts in times.items()}
+            given[name].append(call())
+    return given
+
+
+def side_by_side(calls: dict[str, Call], repeats: int = 7) -> dict[str, float]:
+    """The median seconds of each call, after one to warm up."""
+    in_turns(calls, 1)
+    taken = in_turns({name: partial(_timed, call) for name, call in calls.items()}, repeats)
+    return {name: statistics.median(times) for name, times in taken.items()}
+
+
+def _timed(call: Call) -> float:
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
 
 
 def seconds(call: Call, repeats: int = 3) -> float:

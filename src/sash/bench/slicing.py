@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +21,13 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.bench.baselines import TECHNIQUES, AggregateBuckets, Technique, TupleBuffer
-from sash.bench.harness import Figure, Plot, Report, Series, doing, new_report, number, seconds
+from sash.bench.harness import Figure, Plot, Report, Series, doing, in_turns, new_report, number, seconds
 
 SECOND = 1_000_000
 BATCH = 10_000
 RATE = 1_000_000
 DELAY = 2 * SECOND
-ROUNDS = 5
+ROUNDS = 11
 SESSION = "session"
 """The name of figure 9's session among its windows."""
 
@@ -82,16 +82,14 @@ def run_operator(stream: Stream, specs: dict[str, Any], aggs: Any = None, **opti
 
 def run_in_turns(runs: Sequence[tuple[Stream, dict[str, Any]]], rounds: int = ROUNDS) -> list[tuple[float, int]]:
     """The median seconds of each run of the operator and its total; they take turns, so that all meet the same machine."""
-    taken: list[list[float]] = [[] for _ in runs]
-    totals: list[set[int]] = [set() for _ in runs]
-    for _ in range(rounds):
-        for at, (stream, specs) in enumerate(runs):
-            once, total, _ = run_operator(stream, specs)
-            taken[at].append(once)
-            totals[at].add(total)
-    if any(len(different) > 1 for different in totals):
-        raise AssertionError("the same stream gave different results")
-    return [(statistics.median(times), min(total)) for times, total in zip(taken, totals, strict=True)]
+    given = in_turns({str(at): partial(run_operator, *run) for at, run in enumerate(runs)}, rounds)
+    found = []
+    for done in given.values():
+        taken, totals, _ = zip(*done, strict=True)
+        if len(set(totals)) > 1:
+            raise AssertionError("the same stream gave different results")
+        found.append((statistics.median(taken), totals[0]))
+    return found
 
 
 def run_technique(stream: Stream, technique: Technique) -> tuple[float, int]:

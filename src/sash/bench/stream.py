@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.bench.harness import Figure, Report, doing, new_report, number, same
+from sash.bench.harness import Figure, Report, doing, in_turns, new_report, number, same
 from sash.spark.sessions import PROVIDER
 
 SLIDE, ADVANCE = 10, 15
@@ -163,11 +164,12 @@ class Bench:
 
     def in_turns(self, frames: dict[str, tuple[Any, str]], rounds: int = ROUNDS) -> dict[str, Run]:
         """Several streams, each with its store, one after the other and then again: all of them meet the same machine."""
-        runs: dict[str, list[Run]] = {name: [] for name in frames}
-        for round_ in range(1, rounds + 1):
-            for name, (frame, store) in frames.items():
-                doing(f"{name}, run {round_} of {rounds}")
-                runs[name].append(self.run(frame, store))
+
+        def once(name: str) -> Run:
+            doing(name)
+            return self.run(*frames[name])
+
+        runs = in_turns({name: partial(once, name) for name in frames}, rounds)
         for name, found in runs.items():
             for other in found[1:]:
                 same(np.array(other.answer), np.array(found[0].answer), f"{name}, run again")

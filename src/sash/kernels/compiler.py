@@ -18,13 +18,12 @@ from importlib.metadata import version
 from pkgutil import get_data
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from sash.algebra import Form
 from sash.errors import UncompilableFunction
 from sash.kernels import sources, store
-from sash.kernels.addresses import pointer
+from sash.kernels.addresses import flat
 from sash.kernels.generate import Module
 from sash.types import MACHINE_TYPES
 
@@ -47,8 +46,7 @@ class Kernel:
 
     def __call__(self, *arguments: Array | int | None) -> int:
         result, failure = ctypes.c_int64(0), ctypes.c_void_p(0)
-        flat = [pointer(a) if isinstance(a, np.ndarray) else a for a in arguments]
-        status = self._function(ctypes.addressof(result), ctypes.addressof(failure), *flat)
+        status = self._function(ctypes.addressof(result), ctypes.addressof(failure), *flat(arguments))
         if status:
             raise UncompilableFunction(f"{self.module.title}: a function of the aggregate raised an error while it ran")
         return result.value

@@ -152,6 +152,8 @@ class Chunks:
     def drop_before(self, tick: int) -> int:
         """Drop the stretches that end by ``tick``; the number of the one that it lies in."""
         border = self.number(tick)
+        if not self._numbers or self._numbers[0] >= border:
+            return border
         for number in [n for n in self._numbers if n < border]:
             self.store.remove((0, number))
             self._forget_above(number)
@@ -177,8 +179,8 @@ class Chunks:
             return [(0, slices)]
         if not len(slices):
             return []
-        number = self.number(int(slices.first.min()))
-        if number == self.number(int(slices.first.max())):
+        number = self.number(slices.earliest)
+        if number == self.number(slices.latest):
             return [(number, slices)]
         numbers = (slices.first - self.origin) // self.length
         places = np.argsort(numbers, kind="stable")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -11,10 +9,11 @@ import numpy as np
 import pyarrow as pa
 
 from sash.columns import Array, without_views
-from sash.errors import InvalidArgument, InvalidType, unknown
+from sash.errors import InvalidType
 from sash.expressions import Expression, parse
 from sash.plan.logical import Plan
 from sash.slicing.batch import check_span
+from sash.slicing.dictionaries import check_names, of_dictionaries
 from sash.slicing.keys import span_of
 from sash.types import FAR_AHEAD
 from sash.windows.base import Shape
@@ -33,89 +32,13 @@ def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
     if isinstance(given, dict):
         given = [given]
     if isinstance(given, list):
-        return [_of_dictionaries(given, schema)]
+        return [of_dictionaries(given, schema)]
     if type(given).__module__.partition(".")[0] == "pandas":
         table = pa.Table.from_pandas(given, preserve_index=False)
         return to_batches(pa.concat_tables([table, table.slice(0, 0)]).combine_chunks(), schema)  # a copy: the frame may change after this
     if hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__"):
         return to_batches(pa.table(given), schema)
     raise InvalidType(f"add takes Arrow data or a list of dictionaries, not {type(given).__qualname__}")
-
-
-def _of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatch:
-    if not all(isinstance(row, dict) for row in rows):
-        raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
-    names = dict.fromkeys(name for row in rows for name in row)
-    if schema is not None:
-        if rows:
-            _check_names(list(names), schema)
-        return pa.RecordBatch.from_arrays([_column(f, [row.get(f.name) for row in rows]) for f in schema], schema=schema)
-    try:
-        return pa.RecordBatch.from_arrays([pa.array([row.get(name) for row in rows]) for name in names], names=list(names))
-    except UNFIT as error:
-        raise InvalidType(f"the rows do not make columns, each of one type: {error}") from error
-
-
-def _check_names(names: list[str], wanted: pa.Schema) -> None:
-    """A batch must have the columns of the first one."""
-    lacking = [n for n in wanted.names if n not in names]
-    strange = [n for n in names if n not in wanted.names]
-    if lacking and not strange:
-        raise unknown("column: the batch lacks", lacking[0], names)
-    if strange:
-        instead = f"; it lacks {lacking[0]!r}" if lacking else ""
-        raise InvalidArgument(f"the batch has the column {strange[0]!r}, which the first one had not{instead}")
-
-
-UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for values that are not of a type."""
-
-
-def _column(field: pa.Field, values: list[Any]) -> pa.Array:
-    """Values as a column of the stream, or an error that names it."""
-    try:
-        return _exact(values, field.type)
-    except UNFIT as error:
-        only_nulls = " (the first batch had only nulls there: begin with one that has the types, even an empty one)"
-        hint = only_nulls if pa.types.is_null(field.type) else ""
-        raise InvalidType(f"column {field.name!r} is of type {field.type}, and the rows do not fit it: {error}{hint}") from error
-
-
-def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Values as a column of a type; nothing is cut off, read out of text, or taken for something else to make them fit."""
-    t = pa.types
-    if t.is_integer(wanted):
-        if all(v is None or (isinstance(v, int) and not isinstance(v, bool)) for v in values):
-            return pa.array(values, wanted)
-        found = pa.array(values)
-        if not (t.is_null(found.type) or t.is_integer(found.type) or t.is_floating(found.type) or t.is_decimal(found.type)):
-            raise TypeError(f"there are values of type {found.type}")
-        return found.cast(wanted)
-    if (t.is_timestamp(wanted) or t.is_duration(wanted)) and not any(isinstance(v, int) for v in values):  # integers are ticks
-        return _finest(values, wanted).cast(wanted)  # which refuses to lose anything
-    found = pa.array(values, wanted, from_pandas=t.is_temporal(wanted))  # pandas' NaT is null
-    if t.is_floating(wanted):
-        if any(isinstance(v, bool) for v in values):
-            raise TypeError("there are values of type bool")
-        if wanted.bit_width < 64 and any(not math.isinf(values[k]) for k in np.flatnonzero(np.isinf(found.to_numpy(zero_copy_only=False)))):
-            raise OverflowError("a value is too large")
-    elif t.is_date(wanted) and any(isinstance(v, datetime.datetime) and found[k].is_valid for k, v in enumerate(values)):
-        raise TypeError("there are times among the dates")
-    return found
-
-
-def _finest(values: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Times or durations in nanoseconds, or in microseconds if they lie too far away; Python's own are no finer."""
-    known = [v for v in values if v is not None]
-    if known and all(isinstance(v, np.datetime64 | np.timedelta64) for v in known):
-        kind = np.promote_types(np.array(known).dtype, np.array(known[:1]).dtype.kind + "8[s]")  # Arrow has no hours or days
-        return pa.array(np.array(values, kind), from_pandas=True)
-    for unit in ("ns", "us"):
-        try:
-            return pa.array(values, pa.timestamp(unit, wanted.tz) if pa.types.is_timestamp(wanted) else pa.duration(unit), from_pandas=True)
-        except (pa.ArrowInvalid, OverflowError):
-            continue
-    return pa.array(values, wanted, from_pandas=True)
 
 
 class Arrived(NamedTuple):
@@ -227,7 +150,7 @@ class Intake:
 
     def _settle(self) -> None:
         if self._dictionaries:
-            self._arrived.append(self._with_times(_of_dictionaries(self._dictionaries, self.plan.schema)))
+            self._arrived.append(self._with_times(of_dictionaries(self._dictionaries, self.plan.schema)))
             self._dictionaries = []
 
     def _in_order(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -235,7 +158,7 @@ class Intake:
         schema, wanted = batch.schema, self.plan.schema
         if schema.equals(wanted):
             return batch
-        _check_names(schema.names, wanted)
+        check_names(schema.names, wanted)
         columns = []
         for field in wanted:
             column = batch.column(field.name)

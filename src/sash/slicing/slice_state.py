@@ -163,7 +163,7 @@ class SliceState:
         if edges is None:
             return None
         total = len(keys) * len(edges)
-        firsts, lasts, counts, kept = np.empty((4, total), np.int64)
+        firsts, lasts, counts, kept = [np.empty(total, np.int64) for _ in range(4)]
         places = np.empty(len(ticks), np.int64)
         wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
         settings = self.slicer.locator(edges)
@@ -177,7 +177,7 @@ class SliceState:
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
         states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
         held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
-        key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (np.repeat(keys, filled), edges[kept])
+        key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (keys.repeat(filled), edges[kept])
         made = Slices(key, cell, first, last, count, held, states)
         return made if 2 * filled >= total else made.copy()  # what stays holds no more memory than it needs
 
@@ -376,10 +376,8 @@ class SliceState:
         """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
         border = self.chunks.drop_before(oldest)
         chunk = self.chunks.get(border) if self._home.trims else None
-        if chunk is not None:
-            needed = chunk.first >= oldest
-            if not needed.all():
-                self.chunks.put(border, chunk.take(np.flatnonzero(needed)))
+        if chunk is not None and chunk.earliest < oldest:
+            self.chunks.put(border, chunk.take(np.flatnonzero(chunk.first >= oldest)))
 
     def with_queries(self, plan: Plan) -> None:
         """Other queries from now on; slices that no edge keeps apart any more are merged."""

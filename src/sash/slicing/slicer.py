@@ -42,7 +42,7 @@ class Slicer:
         self._edges = np.empty(0, np.int64)
         self._from, self._to = FAR_AHEAD, FAR_BACK
         self._closed, self._lookup = self._edges, self._edges
-        self._shift = self._many = 0
+        self._shift = self._many = self._skip = 0
         self._looked_until: int | None = None
         self._oldest = FAR_AHEAD, FAR_AHEAD, FAR_BACK
         """The start of the earliest open window, and the horizons from and to which that holds."""
@@ -98,16 +98,16 @@ class Slicer:
             if (1.0 / self._step).sum() * (last - first) > limit:
                 return None
             self._work_out(first, last, limit)
-        low = int(self._edges.searchsorted(first, "right")) - 1
-        high = int(self._edges.searchsorted(last, "right"))
+        low, high = self._edges.searchsorted((first, last), "right").tolist()
+        low -= 1
         if low < 0 or high - low > limit:
             return None
+        self._skip = low
         return self._edges[low:high]
 
     def locator(self, edges: Array) -> tuple[Any, ...]:
         """How :func:`~sash.algorithms.tables.locate` finds rows among edges that :meth:`edges` has just given."""
-        skip = int(self._edges.searchsorted(edges[0]))
-        return self._closed, skip, len(edges), self._lookup, self._from, self._shift, self._many
+        return self._closed, self._skip, len(edges), self._lookup, self._from, self._shift, self._many
 
     def _work_out(self, first: int, last: int, limit: int) -> None:
         """Remember the edges around and ahead of a stretch of time."""

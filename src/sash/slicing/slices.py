@@ -33,6 +33,16 @@ class Slices:
     def __len__(self) -> int:
         return len(self.key)
 
+    @property
+    def earliest(self) -> int:
+        """The first time of all, if there are any."""
+        return int(self.first[0] if self.key[0] == self.key[-1] else self.first.min())
+
+    @property
+    def latest(self) -> int:
+        """The first time of the slice that begins last, if there are any."""
+        return int(self.first[-1] if self.key[0] == self.key[-1] else self.first.max())
+
     def columns(self) -> list[Array]:
         """All arrays, in a fixed order."""
         return [self.key, self.cell, self.first, self.last, self.count, *self.held, *(a for group in self.states for a in group)]
