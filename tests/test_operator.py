@@ -109,6 +109,40 @@ def test_final_results_are_those_of_the_table(aggs, store):
     run()
 
 
+@pytest.mark.parametrize("store", ["lazy", "eager"])
+@pytest.mark.parametrize("aggs", [COMMUTE[:1], COMMUTE, COMMUTE[::-1]], ids=["one", "several", "filtered first"])
+def test_a_stream_without_keys_gives_what_a_single_key_has(aggs, store):
+    sizes = st.integers(1, 30)
+    window = st.one_of(st.builds(W.sliding, sizes, every=sizes), st.builds(W.session, sizes))
+
+    @given(
+        data=st.data(), windows=st.lists(window, min_size=1, max_size=3), rows=rows_strategy(), lateness=st.integers(0, 20),
+        emit=st.sampled_from(["final", "update"]), more=window,
+    )  # fmt: skip
+    def run(data, windows, rows, lateness, emit, more):
+        """Rows without keys go straight into the slices that are there, rows of a key by way of slices of their own."""
+        rows = [Row(1, r.t, r.v, r.flag, r.n) for r in rows]
+        specs = {f"q{n}": spec for n, spec in enumerate(windows)}
+        request = {"windows": specs, "aggs": aggs, "time": "t", "lateness": lateness, "store": store, "emit": emit}
+        ops = [sash.Operator(**request, by="k"), sash.Operator(**request)]
+        steps = data.draw(arrivals(rows, lateness))
+        comes, restarts = data.draw(st.integers(0, 8)), data.draw(st.sets(st.integers(0, 8)))
+        for number, (batch, watermark) in enumerate([*steps, ([], "close")]):
+            for op in ops:
+                op.add(table_of(batch))
+                if number == comes:
+                    op.add_query("more", more)
+            if number in restarts:
+                asked = specs | ({"more": more} if number >= comes else {})
+                ops = [restored(op, asked, aggs) for op in ops]
+            if watermark is not None:
+                keyed, plain = [op.close() if watermark == "close" else op.advance(watermark) for op in ops]
+                assert plain.to_pylist() == keyed.drop_columns(["k"]).to_pylist()
+            assert ops[0].stats.slices == ops[1].stats.slices
+
+    run()
+
+
 @pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
 @pytest.mark.parametrize("emit", ["update", "running"])
 def test_the_last_revision_is_the_final_result(emit, aggs):

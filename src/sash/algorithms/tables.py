@@ -254,6 +254,31 @@ def join_slices(S: States, held: Index, T: States, new_held: Index, joined: int,
     return count
 
 
+def take_in(
+    X: Rows, ticks: Index, keys: Index, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int, shift: int,
+    many: int, row_places: Index, new_first: Index, new_last: Index, new_counts: Index, filled: Index, T: States, new_cell: Index,
+    places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int, gap: int,
+    found: Index,
+) -> int:  # fmt: skip
+    """Rows of a single key, which commute, into slices that are ``there``: :func:`locate`, :func:`place_slices` and :func:`join_slices`.
+
+    ``found`` gets how many slices the rows make. Returns how many of them joined older ones; -1 if they cannot all be placed, -2 if there
+    may be a gap within one of them: then nothing was changed, and they are on their own.
+    """
+    made = locate(
+        X, ticks, keys, 1, count, edges, skip, edge_count, lookup, base, shift, many, row_places, new_first, new_last, new_counts, filled, T
+    )
+    found[0] = made
+    for i in range(made):
+        new_cell[i] = edges[skip + filled[i]]
+        if new_last[i] - new_first[i] > gap:
+            return -2
+    joined = place_slices(key, cell, first, last, counts, there, new_cell, new_first, new_last, new_counts, made, gap, 1, places)
+    if joined >= 0:
+        join_slices(S, held, T, new_counts, joined, made, places)
+    return joined
+
+
 def take_away(S: States, places: Index, T: States, count: int) -> int:
     """``S[places[i]]`` without ``T[i]``."""
     for i in range(count):

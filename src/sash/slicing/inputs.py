@@ -83,13 +83,10 @@ def _numbers(table: pa.Table, name: str, machine: str) -> Array | None:
     if place < 0 or machine in (POSITION, "bool"):  # Arrow's booleans are bits
         return None
     column = table.column(place)
-    if column.num_chunks != 1 or column.null_count or str(column.type) not in (machine, ARROW_NAMES.get(machine)):
+    if column.num_chunks != 1 or column.null_count or column.type != pa.from_numpy_dtype(dtype(machine)):
         return None
-    chunk = column.chunk(0)
-    return np.frombuffer(chunk.buffers()[1], dtype(machine))[chunk.offset : chunk.offset + len(chunk)]
-
-
-ARROW_NAMES = {"float64": "double", "float32": "float"}
+    values: Array = column.chunk(0).to_numpy()
+    return values
 
 
 def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> Fields:

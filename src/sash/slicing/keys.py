@@ -19,6 +19,9 @@ Array = npt.NDArray[Any]
 
 SPARSE = 4
 """Integers that span no more than this many times the rows are their own numbers."""
+SAME_KEY = np.zeros(1 << 16, np.int64)
+"""The key numbers of a batch without keys, which nobody writes to."""
+SAME_KEY.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ class KeyIndex:
     def encode(self, table: pa.Table) -> Array:
         """Each row's key number; new keys get new ones."""
         if not self.by:
-            return np.zeros(table.num_rows, np.int64)
+            return SAME_KEY[: table.num_rows] if table.num_rows <= len(SAME_KEY) else np.zeros(table.num_rows, np.int64)
         keys = encode(table, self.by)
         if len(self.by) == 1:
             known = pc.index_in(keys.values[0], value_set=self.values[0]).to_numpy(zero_copy_only=False)

@@ -100,6 +100,10 @@ class Kernels:
     def locate(self) -> Kernel:
         return compiled(generate(tables.locate, self.form, masked=True))
 
+    @cached_property
+    def take_in(self) -> Kernel:
+        return compiled(generate(tables.take_in, self.form, masked=True))
+
     def nothing(self, count: int) -> list[Array]:
         """The partials of no rows."""
         states = self.empty(count)

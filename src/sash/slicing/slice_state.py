@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from sash.algorithms import tables
 from sash.columns import arrow_column
+from sash.kernels.addresses import flat
 from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
 from sash.slicing import order
@@ -40,6 +41,9 @@ MORE_KEYS = 8
 ONE_KEY = np.zeros(1, np.int64)
 Home = Callable[[Slices], ChunkStore]
 """Where the chunks of slices of some shape live."""
+THERE_MAY_BE_GAPS = -2
+"""What :func:`~sash.algorithms.tables.take_in` says of slices that are longer than a session's gap."""
+MOST_ON_DESK = 1 << 16
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
 
@@ -47,6 +51,26 @@ SETTLED = FAR_BACK
 def forever_asked(plan: Plan) -> bool:
     """Whether a query wants everything so far."""
     return any(isinstance(q.shape, Everything) for q in plan.queries)
+
+
+class Desk:
+    """Arrays that :func:`~sash.algorithms.tables.take_in` works with."""
+
+    def __init__(self, kernels: Kernels, rows: int, edges: int) -> None:
+        self.rows, self.edges = rows, edges
+        self.row_places = np.empty(rows, np.int64)
+        self.first, self.last, self.count, self.kept, self.cell, self.places = (np.empty(edges, np.int64) for _ in range(6))
+        """Of each slice that rows make: its first and last time, its rows, its place among the edges, its cell, and where it went."""
+        self.states = kernels.empty(edges)
+        self.found = np.empty(1, np.int64)
+        arrays = [self.row_places, self.first, self.last, self.count, self.kept, *self.states, self.cell, self.places]
+        self.addresses = flat(arrays)
+        """All but the last, as the kernel takes them."""
+
+
+def _held(f: Fields, count: Array, places: Array, kept: Array, total: int) -> Array:
+    """How many rows an aggregate takes in at each place that has rows."""
+    return count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept]
 
 
 class SliceState:
@@ -68,6 +92,7 @@ class SliceState:
         self._home = InMemory() if home is None else home(self._none)
         self._measured_for = 0
         self.chunks = Chunks(self._home, None, 0, self._whole) if home is not None else self._measured(1)
+        self._desk = Desk(self.kernels[0], 0, 0)
         self._seen: Slices | None = None
         """The slices that the last view was over."""
         self.merges = 0
@@ -133,12 +158,18 @@ class SliceState:
             seen = ticks >= self.since
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
             span = span_of(ticks)
-        if len(ticks):
-            self.merge(self.sliced(table, np.ascontiguousarray(ticks), codes, span))
+        if not len(ticks):
+            return
+        ticks, inputs = np.ascontiguousarray(ticks), self._inputs(table)
+        if not self._put_in_place(ticks, codes, inputs, span):
+            self.merge(self.sliced(table, ticks, codes, span, inputs))
 
-    def sliced(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int]) -> Slices:
+    def _inputs(self, table: pa.Table) -> list[Fields]:
+        return [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
+
+    def sliced(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int], inputs: list[Fields] | None = None) -> Slices:
         """Rows as slices, on their own."""
-        inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
+        inputs = self._inputs(table) if inputs is None else inputs
         if self.commute:
             found = self._scattered(ticks, codes, inputs, span)
             if found is not None:
@@ -146,7 +177,7 @@ class SliceState:
         places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [arrow_column(table.column(n)) for n in self.plan.order_by])
         if places is not None:
             ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
-            inputs = [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
+            inputs = self._inputs(table)
         cell = self.slicer.cells(ticks)
         cut = np.ones(len(ticks), bool)
         cut[1:] = (codes[1:] != codes[:-1]) | (cell[1:] != cell[:-1]) | (np.diff(ticks) > self.gap)
@@ -165,21 +196,77 @@ class SliceState:
         total = len(keys) * len(edges)
         firsts, lasts, counts, kept = [np.empty(total, np.int64) for _ in range(4)]
         places = np.empty(len(ticks), np.int64)
-        wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
+        wide = self.kernels[0].empty(total)
         settings = self.slicer.locator(edges)
         rows = (ticks, local, len(keys), len(ticks))
         # The first aggregate goes along with finding the places, the others follow.
-        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide[0])
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide)
         first, last, count, kept = firsts[:filled], lasts[:filled], counts[:filled], kept[:filled]
         if self.gap < FAR_AHEAD and np.any(last - first > self.gap):
             return None  # there may be a gap within a slice
-        for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
-            kernels.scatter(*f.rows, places, 0, len(ticks), *group)
-        states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
-        held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
+        states = [[a[:filled] for a in wide], *self._others(inputs, places, kept, total)]
+        held = [_held(f, count, places, kept, total) for f in inputs]
         key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (keys.repeat(filled), edges[kept])
         made = Slices(key, cell, first, last, count, held, states)
         return made if 2 * filled >= total else made.copy()  # what stays holds no more memory than it needs
+
+    def _others(self, inputs: list[Fields], places: Array, kept: Array, total: int) -> list[list[Array]]:
+        """All aggregates' partials but the first one's, of rows whose places are known: those of the places that have rows."""
+        found = []
+        for f, kernels in zip(inputs[1:], self.kernels[1:], strict=True):
+            group = kernels.nothing(total)
+            kernels.scatter(*f.rows, places, 0, len(places), *group)
+            found.append([a[kept] for a in group])
+        return found
+
+    def _put_in_place(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> bool:
+        """Rows of a single key straight into the chunk that they fall into: the rule for streams without keys. False if they do not."""
+        if self.plan.by or not self.commute or inputs[0].held is not None or not self._measured_for:
+            return False
+        number = self.chunks.number(span[0])
+        old = self.chunks.get(number) if number == self.chunks.number(span[1]) else None
+        edges = self.slicer.edges(*span, max(4 * len(ticks), 64)) if old is not None and len(old) else None
+        if edges is None or old is None:
+            return False
+        total = len(edges)
+        old = old.with_room(total)
+        room, desk = old.room, self._desk_for(len(ticks), total)
+        assert room is not None
+        joined = self.kernels[0].take_in(
+            *inputs[0].rows, ticks, codes, len(ticks), *self.slicer.locator(edges), *desk.addresses,
+            room.key, room.cell, room.first, room.last, room.count, room.held[0], *room.states[0], len(old), self.gap, desk.found,
+        )  # fmt: skip
+        if joined == THERE_MAY_BE_GAPS:
+            return False
+        made = int(desk.found[0])
+        if joined < 0:
+            self.chunks.put(number, old)  # which has room now
+            self.merge(self._on_desk(desk, codes, inputs, made, total))
+            return True
+        self._note(span[0])
+        places = desk.places[:made]
+        if len(inputs) > 1:
+            new = self._on_desk(desk, codes, inputs, made, total)
+            for k in range(1, len(inputs)):
+                self.kernels[k].join_slices(*room.states[k], room.held[k], *new.states[k], new.held[k], joined, made, places)
+        self.chunks.put(number, self._joined(old, places, joined, made))
+        return True
+
+    def _on_desk(self, desk: Desk, codes: Array, inputs: list[Fields], made: int, total: int) -> Slices:
+        """The slices that rows have made on a desk, in memory of their own, with all aggregates' partials."""
+        first, last, count, cell, kept = (a[:made].copy() for a in (desk.first, desk.last, desk.count, desk.cell, desk.kept))
+        row_places = desk.row_places[: len(codes)]
+        states = [[a[:made].copy() for a in desk.states], *self._others(inputs, row_places, kept, total)]
+        return Slices(codes[:made].copy(), cell, first, last, count, [_held(f, count, row_places, kept, total) for f in inputs], states)
+
+    def _desk_for(self, rows: int, edges: int) -> Desk:
+        """Space to work in; a small one is kept."""
+        if rows > self._desk.rows or edges > self._desk.edges:
+            desk = Desk(self.kernels[0], 2 * rows, 2 * edges)
+            if rows > MOST_ON_DESK or edges > MOST_ON_DESK:
+                return desk
+            self._desk = desk
+        return self._desk
 
     # The slice manager: update and merge.
 
@@ -191,7 +278,9 @@ class SliceState:
 
     def merge(self, new: Slices) -> None:
         """Put slices among those that are there; those of one key with nothing between them become one."""
-        self._note(new)
+        if not len(new):
+            return
+        self._note(new.earliest)
         if not self._measured_for:  # as many keys as come first
             self.chunks = self._measured(len(np.unique(new.key)))
         for number, part in self.chunks.split(new):
@@ -231,9 +320,14 @@ class SliceState:
             return None
         for kernels, states, held, more, more_held in zip(self.kernels, room.states, room.held, new.states, new.held, strict=True):
             kernels.join_slices(*states, held, *more, more_held, joined, count, places)
+        return self._joined(old, places, joined, count)
+
+    def _joined(self, old: Slices, places: Array, joined: int, count: int) -> Slices:
+        """A chunk, of which so many more have just been written at ``places``: the first few joined slices that were there."""
         if joined < count:
             self._grown = True
-            return room.beginning(len(old) + count - joined)
+            assert old.room is not None
+            return old.room.beginning(len(old) + count - joined)
         if self.trees is not None and not self._grown:
             for tree, states in zip(self.trees, old.states, strict=True):
                 tree.update(states, places)
@@ -276,10 +370,9 @@ class SliceState:
         self._earliest_ends[gap] = earliest
         return earliest + gap < until
 
-    def _note(self, new: Slices) -> None:
+    def _note(self, oldest: int) -> None:
         """Slices come: a session may now end with the oldest of them, but none ends earlier than it did."""
         if self._earliest_ends:
-            oldest = int(new.first.min(initial=FAR_AHEAD))
             self._earliest_ends = {gap: min(end, oldest) for gap, end in self._earliest_ends.items()}
 
     def _session_ends(self, gap: int) -> tuple[Array, Array]:

@@ -6,6 +6,7 @@ stretches and remembered, which is the paper's cached next edge for batches.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ class Slicer:
         self.listed = [k for k, s in enumerate(shapes) if not isinstance(s, Periodic | Gaps | Everything)]
         self.others = [k for k, s in enumerate(shapes) if not isinstance(s, Periodic)]
         self._edges = np.empty(0, np.int64)
+        self._numbers: list[int] = []
+        """The edges once more, for Python to look among them."""
         self._from, self._to = FAR_AHEAD, FAR_BACK
         self._closed, self._lookup = self._edges, self._edges
         self._shift = self._many = self._skip = 0
@@ -98,8 +101,8 @@ class Slicer:
             if (1.0 / self._step).sum() * (last - first) > limit:
                 return None
             self._work_out(first, last, limit)
-        low, high = self._edges.searchsorted((first, last), "right").tolist()
-        low -= 1
+        low = bisect_right(self._numbers, first) - 1
+        high = bisect_right(self._numbers, last)
         if low < 0 or high - low > limit:
             return None
         self._skip = low
@@ -124,6 +127,7 @@ class Slicer:
             edges = query.shape.edges(low, stop)
             found.append(edges[edges >= query.since])
         self._edges = np.unique(np.concatenate(found))
+        self._numbers = self._edges.tolist()
         self._from, self._to = start, stop
         # How many edges lie at or before the first tick of each stretch of 2**shift: where to start looking for a row's.
         apart = int(np.diff(self._edges).min()) if len(self._edges) > 1 else stop - start
