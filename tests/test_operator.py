@@ -110,7 +110,7 @@ def test_final_results_are_those_of_the_table(aggs, store):
 
 
 @pytest.mark.parametrize("store", ["lazy", "eager"])
-@pytest.mark.parametrize("aggs", [COMMUTE[:1], COMMUTE, COMMUTE[::-1]], ids=["one", "several", "filtered first"])
+@pytest.mark.parametrize("aggs", [[S.sum("n").alias("sum")], [S.max("v").alias("max")], COMMUTE], ids=["one", "with nulls", "several"])
 def test_a_stream_without_keys_gives_what_a_single_key_has(aggs, store):
     sizes = st.integers(1, 30)
     window = st.one_of(st.builds(W.sliding, sizes, every=sizes), st.builds(W.session, sizes))
@@ -121,7 +121,7 @@ def test_a_stream_without_keys_gives_what_a_single_key_has(aggs, store):
     )  # fmt: skip
     def run(data, windows, rows, lateness, emit, more):
         """Rows without keys go straight into the slices that are there, rows of a key by way of slices of their own."""
-        rows = [Row(1, r.t, r.v, r.flag, r.n) for r in rows]
+        rows = [Row(1, r.t, r.v, r.flag, r.n) for r in (sorted(rows, key=lambda r: r.t) if data.draw(st.booleans()) else rows)]
         specs = {f"q{n}": spec for n, spec in enumerate(windows)}
         request = {"windows": specs, "aggs": aggs, "time": "t", "lateness": lateness, "store": store, "emit": emit}
         ops = [sash.Operator(**request, by="k"), sash.Operator(**request)]

@@ -58,19 +58,19 @@ class Desk:
 
     def __init__(self, kernels: Kernels, rows: int, edges: int) -> None:
         self.rows, self.edges = rows, edges
-        self.row_places = np.empty(rows, np.int64)
-        self.first, self.last, self.count, self.kept, self.cell, self.places = (np.empty(edges, np.int64) for _ in range(6))
-        """Of each slice that rows make: its first and last time, its rows, its place among the edges, its cell, and where it went."""
+        self.first, self.last, self.count, self.cell, self.places, kept = (np.empty(edges, np.int64) for _ in range(6))
+        """Of each slice that rows make: its first and last time, its rows, its cell, and where it went."""
         self.states = kernels.empty(edges)
         self.found = np.empty(1, np.int64)
-        arrays = [self.row_places, self.first, self.last, self.count, self.kept, *self.states, self.cell, self.places]
-        self.addresses = flat(arrays)
-        """All but the last, as the kernel takes them."""
+        """How many slices there are."""
+        self._arrays = [np.empty(rows, np.int64), self.first, self.last, self.count, kept, *self.states, self.cell, self.places]
+        self.addresses = flat(self._arrays)
+        """All arrays but ``found``, as the kernel takes them."""
 
-
-def _held(f: Fields, count: Array, places: Array, kept: Array, total: int) -> Array:
-    """How many rows an aggregate takes in at each place that has rows."""
-    return count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept]
+    def slices(self, codes: Array, made: int) -> Slices:
+        """The slices that rows have made here, in memory of their own."""
+        key, cell, first, last, count = (a[:made].copy() for a in (codes, self.cell, self.first, self.last, self.count))
+        return Slices(key, cell, first, last, count, [count.copy()], [[a[:made].copy() for a in self.states]])
 
 
 class SliceState:
@@ -196,41 +196,34 @@ class SliceState:
         total = len(keys) * len(edges)
         firsts, lasts, counts, kept = [np.empty(total, np.int64) for _ in range(4)]
         places = np.empty(len(ticks), np.int64)
-        wide = self.kernels[0].empty(total)
+        wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
         settings = self.slicer.locator(edges)
         rows = (ticks, local, len(keys), len(ticks))
         # The first aggregate goes along with finding the places, the others follow.
-        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide)
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide[0])
         first, last, count, kept = firsts[:filled], lasts[:filled], counts[:filled], kept[:filled]
         if self.gap < FAR_AHEAD and np.any(last - first > self.gap):
             return None  # there may be a gap within a slice
-        states = [[a[:filled] for a in wide], *self._others(inputs, places, kept, total)]
-        held = [_held(f, count, places, kept, total) for f in inputs]
+        for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
+            kernels.scatter(*f.rows, places, 0, len(ticks), *group)
+        states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
+        held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
         key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (keys.repeat(filled), edges[kept])
         made = Slices(key, cell, first, last, count, held, states)
         return made if 2 * filled >= total else made.copy()  # what stays holds no more memory than it needs
 
-    def _others(self, inputs: list[Fields], places: Array, kept: Array, total: int) -> list[list[Array]]:
-        """All aggregates' partials but the first one's, of rows whose places are known: those of the places that have rows."""
-        found = []
-        for f, kernels in zip(inputs[1:], self.kernels[1:], strict=True):
-            group = kernels.nothing(total)
-            kernels.scatter(*f.rows, places, 0, len(places), *group)
-            found.append([a[kept] for a in group])
-        return found
-
     def _put_in_place(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> bool:
-        """Rows of a single key straight into the chunk that they fall into: the rule for streams without keys. False if they do not."""
-        if self.plan.by or not self.commute or inputs[0].held is not None or not self._measured_for:
+        """Rows of a single key straight into the chunk that they fall into: the rule for streams without keys and with one aggregate.
+        False if they are not for this, and nothing has changed."""
+        if self.plan.by or not self.commute or len(inputs) > 1 or inputs[0].held is not None or not self._measured_for:
             return False
         number = self.chunks.number(span[0])
         old = self.chunks.get(number) if number == self.chunks.number(span[1]) else None
         edges = self.slicer.edges(*span, max(4 * len(ticks), 64)) if old is not None and len(old) else None
         if edges is None or old is None:
             return False
-        total = len(edges)
-        old = old.with_room(total)
-        room, desk = old.room, self._desk_for(len(ticks), total)
+        old, desk = old.with_room(len(edges)), self._desk_for(len(ticks), len(edges))
+        room = old.room
         assert room is not None
         joined = self.kernels[0].take_in(
             *inputs[0].rows, ticks, codes, len(ticks), *self.slicer.locator(edges), *desk.addresses,
@@ -241,23 +234,11 @@ class SliceState:
         made = int(desk.found[0])
         if joined < 0:
             self.chunks.put(number, old)  # which has room now
-            self.merge(self._on_desk(desk, codes, inputs, made, total))
-            return True
-        self._note(span[0])
-        places = desk.places[:made]
-        if len(inputs) > 1:
-            new = self._on_desk(desk, codes, inputs, made, total)
-            for k in range(1, len(inputs)):
-                self.kernels[k].join_slices(*room.states[k], room.held[k], *new.states[k], new.held[k], joined, made, places)
-        self.chunks.put(number, self._joined(old, places, joined, made))
+            self.merge(desk.slices(codes, made))
+        else:
+            self._note(span[0])
+            self.chunks.put(number, self._joined(old, desk.places[:made], joined, made))
         return True
-
-    def _on_desk(self, desk: Desk, codes: Array, inputs: list[Fields], made: int, total: int) -> Slices:
-        """The slices that rows have made on a desk, in memory of their own, with all aggregates' partials."""
-        first, last, count, cell, kept = (a[:made].copy() for a in (desk.first, desk.last, desk.count, desk.cell, desk.kept))
-        row_places = desk.row_places[: len(codes)]
-        states = [[a[:made].copy() for a in desk.states], *self._others(inputs, row_places, kept, total)]
-        return Slices(codes[:made].copy(), cell, first, last, count, [_held(f, count, row_places, kept, total) for f in inputs], states)
 
     def _desk_for(self, rows: int, edges: int) -> Desk:
         """Space to work in; a small one is kept."""
