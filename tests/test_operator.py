@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -141,6 +142,60 @@ def test_a_stream_without_keys_gives_what_a_single_key_has(aggs, store):
             assert ops[0].stats.slices == ops[1].stats.slices
 
     run()
+
+
+def test_a_large_batch_without_keys_between_small_ones():
+    """More rows than are kept room for, and so far apart that there are many more edges than rows."""
+    windows = {"short": W.tumbling(1), "long": W.sliding(5000, every=700), "session": W.session(5)}
+    request = {"windows": windows, "aggs": S.sum("v").alias("s"), "time": "t"}
+    ops = [sash.Operator(**request, by="k"), sash.Operator(**request)]
+    wide, far = np.arange(70_000) // 40, np.append(np.zeros(20_000, np.int64), 790_000)
+    for ticks in ([0], [1], wide, [1750], wide + 1751, [5000], far + 5000, [795_001, 795_001, 795_007], [795_007]):
+        ticks = np.asarray(ticks, np.int64)
+        for op in ops:
+            op.add(pa.table({"k": np.ones(len(ticks), np.int64), "t": ticks, "v": ticks % 7 - 3}))
+        keyed, plain = [op.advance(int(ticks.max()) - 20) for op in ops]
+        assert plain.equals(keyed.drop_columns(["k"]))
+    assert ops[0].stats.slices == ops[1].stats.slices
+    keyed, plain = [op.close() for op in ops]
+    assert plain.equals(keyed.drop_columns(["k"]))
+
+
+@sash.udaf(state=("int64",))
+class nonzero_sum:
+    """A sum that refuses zeros."""
+
+    identity = (0,)
+    commutative = True
+    returns = "int64"
+
+    def lift(v):
+        if v == 0:
+            raise ValueError("zero")
+        return (v,)
+
+    def combine(a, b):
+        return (a[0] + b[0],)
+
+    def lower(s):
+        return s[0]
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize(
+    "aggs", [[nonzero_sum("v").alias("own")], [S.sum("v").alias("sum"), nonzero_sum("v").alias("own"), S.count().alias("n")]]
+)
+def test_a_batch_that_an_aggregate_refuses_leaves_the_others_alone(aggs, by):
+    op = sash.Operator(windows=W.tumbling(10), aggs=aggs, by=by, time="t")
+    for t, v in ((1, 1), (1, 1), (2, 0), (4, 1)):
+        op.add(pa.table({"k": [1], "t": [t], "v": [v]}))
+        if v:
+            op.advance(t)
+        else:
+            with pytest.raises(sash.SashError, match="raised an error"):
+                op.advance(t)
+    (one,) = op.close().to_pylist()
+    assert {one[name] for name in ("sum", "own", "n") if name in one} == {3}
 
 
 @pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])

@@ -14,6 +14,10 @@ from sash.types import FAR_AHEAD
 
 DIGIT = 11
 """Bits that one pass of the radix sort looks at."""
+ELSEWHERE = -1
+"""New slices do not just join those that are there, or follow them."""
+WITH_GAPS = -2
+"""Within a new slice there may be a gap that separates sessions."""
 
 
 @lru_cache(maxsize=64)
@@ -207,14 +211,14 @@ def place_slices(
 ) -> int:  # fmt: skip
     """Join newer slices of a key to its older ones, of which there is room for more: each to the one of its cell, or behind them all.
 
-    ``places`` gets where each went. Returns how many joined older ones, or -1 if one belongs elsewhere, would bridge a gap or, where order
-    matters, has rows between older ones; then nothing was changed. Both are in the order of time.
+    ``places`` gets where each went. Returns how many joined older ones, or ``ELSEWHERE`` if one belongs there, would bridge a gap or, where
+    order matters, has rows between older ones; then nothing was changed. Both are in the order of time.
     """
     joined, place = new_count, -1
     for i in range(new_count):
         c = new_cell[i]
         if i > 0 and (new_cell[i - 1] == c or new_first[i] <= new_first[i - 1]):
-            return -1
+            return ELSEWHERE
         following = place + 1
         place = following
         if place < count and cell[place] != c:  # most often it is the next one
@@ -222,15 +226,15 @@ def place_slices(
             if place > following and cell[place - 1] == c:
                 place -= 1
         if (0 < place <= count and cell[place - 1] == c) or (place + 1 < count and cell[place + 1] == c):
-            return -1
+            return ELSEWHERE
         if place >= count:
             if new_first[i] <= last[count - 1]:
-                return -1
+                return ELSEWHERE
             joined = min(joined, i)
         else:
             spans = max(last[place], new_last[i]) - min(first[place], new_first[i])
             if cell[place] != c or spans > gap or (commutes == 0 and last[place] > new_first[i]):
-                return -1
+                return ELSEWHERE
         places[i] = place
     for i in range(joined):
         p = places[i]
@@ -254,7 +258,7 @@ def join_slices(S: States, held: Index, T: States, new_held: Index, joined: int,
     return count
 
 
-def take_in(
+def put_in_place(
     X: Rows, ticks: Index, keys: Index, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int, shift: int,
     many: int, row_places: Index, new_first: Index, new_last: Index, new_counts: Index, filled: Index, T: States, new_cell: Index,
     places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int, gap: int,
@@ -262,8 +266,8 @@ def take_in(
 ) -> int:  # fmt: skip
     """Rows of a single key, which commute, into slices that are ``there``: :func:`locate`, :func:`place_slices` and :func:`join_slices`.
 
-    ``found`` gets how many slices the rows make. Returns how many of them joined older ones; -1 if they cannot all be placed, -2 if there
-    may be a gap within one of them: then nothing was changed, and they are on their own.
+    ``found`` gets how many slices the rows make. Returns how many of them joined older ones. ``ELSEWHERE`` if they cannot all be
+    placed, or ``WITH_GAPS``: then nothing was changed, and they are on their own.
     """
     made = locate(
         X, ticks, keys, 1, count, edges, skip, edge_count, lookup, base, shift, many, row_places, new_first, new_last, new_counts, filled, T
@@ -272,9 +276,9 @@ def take_in(
     for i in range(made):
         new_cell[i] = edges[skip + filled[i]]
         if new_last[i] - new_first[i] > gap:
-            return -2
+            return WITH_GAPS
     joined = place_slices(key, cell, first, last, counts, there, new_cell, new_first, new_last, new_counts, made, gap, 1, places)
-    if joined >= 0:
+    if joined != ELSEWHERE:
         join_slices(S, held, T, new_counts, joined, made, places)
     return joined
 

@@ -26,16 +26,6 @@ def direct(array: Array) -> int:
     return _at(id(array) + _HEAD).value or 0
 
 
-def _is_direct() -> bool:
-    """Whether arrays of this interpreter and NumPy look as their headers say."""
-    import sys
-
-    if sys.implementation.name != "cpython":
-        return False
-    probe = np.arange(8)
-    return all(direct(a) == documented(a) for a in (probe, probe[3:], probe[::2], np.empty(3, np.uint8)))
-
-
 def _directly(arguments: Iterable[Array | int | None]) -> list[int | None]:
     """:func:`direct` written out, since it is asked for some thirty times for each small batch."""
     return [_at(id(a) + _HEAD).value if isinstance(a, np.ndarray) else a for a in arguments]
@@ -45,5 +35,19 @@ def _as_documented(arguments: Iterable[Array | int | None]) -> list[int | None]:
     return [documented(a) if isinstance(a, np.ndarray) else a for a in arguments]
 
 
-pointer, flat = (direct, _directly) if _is_direct() else (documented, _as_documented)
-"""An array's address; and a kernel's arguments with addresses in place of arrays."""
+def _is_direct() -> bool:
+    """Whether arrays of this interpreter and NumPy look as their headers say."""
+    import sys
+
+    if sys.implementation.name != "cpython":
+        return False
+    probe = np.arange(8)
+    arrays: list[Array] = [probe, probe[3:], probe[::2], np.empty(3, np.uint8)]
+    return [direct(a) for a in arrays] == _directly(arrays) == _as_documented(arrays)
+
+
+IS_DIRECT = _is_direct()
+pointer = direct if IS_DIRECT else documented
+"""An array's address."""
+flat = _directly if IS_DIRECT else _as_documented
+"""A kernel's arguments with addresses in place of arrays."""

@@ -179,8 +179,8 @@ class Chunks:
             return [(0, slices)]
         if not len(slices):
             return []
-        number = self.number(slices.earliest)
-        if number == self.number(slices.latest):
+        number = self.number(slices.first_begin)
+        if number == self.number(slices.last_begin):
             return [(number, slices)]
         numbers = (slices.first - self.origin) // self.length
         places = np.argsort(numbers, kind="stable")

@@ -58,7 +58,7 @@ class OrderedSliceState(SliceState):
 
     def _take_in(self, table: pa.Table, ticks: Array, codes: Array) -> None:
         new = self.sliced(table, ticks, codes, span_of(ticks))
-        self._note(new.earliest)
+        self._note(new.first_begin)
         self._keep(table, ticks, codes)
         for number, part in self.chunks.split(new):
             old = self.chunks.get(number)

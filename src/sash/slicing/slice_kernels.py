@@ -101,8 +101,8 @@ class Kernels:
         return compiled(generate(tables.locate, self.form, masked=True))
 
     @cached_property
-    def take_in(self) -> Kernel:
-        return compiled(generate(tables.take_in, self.form, masked=True))
+    def put_in_place(self) -> Kernel:
+        return compiled(generate(tables.put_in_place, self.form, masked=True))
 
     def nothing(self, count: int) -> list[Array]:
         """The partials of no rows."""

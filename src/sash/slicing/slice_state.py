@@ -26,7 +26,7 @@ from sash.slicing.keys import span_of
 from sash.slicing.partials import Partials
 from sash.slicing.shapes import handler
 from sash.slicing.slice_kernels import Kernels, StoredPartials, gathered, grouped
-from sash.slicing.slicer import MOST_EDGES, Slicer
+from sash.slicing.slicer import MOST_EDGES, Locator, Slicer
 from sash.slicing.slices import Slices, by_key
 from sash.slicing.tree import SliceTree
 from sash.slicing.view import View
@@ -41,9 +41,8 @@ MORE_KEYS = 8
 ONE_KEY = np.zeros(1, np.int64)
 Home = Callable[[Slices], ChunkStore]
 """Where the chunks of slices of some shape live."""
-THERE_MAY_BE_GAPS = -2
-"""What :func:`~sash.algorithms.tables.take_in` says of slices that are longer than a session's gap."""
 MOST_ON_DESK = 1 << 16
+"""A desk for more rows or edges than this is not kept."""
 SETTLED = FAR_BACK
 """The cell of what is older than every edge that is needed."""
 
@@ -54,7 +53,7 @@ def forever_asked(plan: Plan) -> bool:
 
 
 class Desk:
-    """Arrays that :func:`~sash.algorithms.tables.take_in` works with."""
+    """Arrays that :func:`~sash.algorithms.tables.put_in_place` works with."""
 
     def __init__(self, kernels: Kernels, rows: int, edges: int) -> None:
         self.rows, self.edges = rows, edges
@@ -110,6 +109,8 @@ class SliceState:
         """The shortest session gap; slices are cut where rows are further apart."""
         self._earliest_ends: dict[int, int] = {}
         """For a session gap, a time before which no open session has its last row."""
+        self._gaps_within = False
+        """Whether the last batch had slices that a session may have ended in: then rows have to be put in order."""
 
     # The slice store: chunks.
 
@@ -189,21 +190,21 @@ class SliceState:
         """Rows in any order, straight to their slices."""
         keys = np.unique(codes) if self.plan.by else ONE_KEY
         local = np.searchsorted(keys, codes) if self.plan.by else codes
-        limit = min(MOST_EDGES, max(4 * len(ticks), 64) // len(keys))
-        edges = self.slicer.edges(*span, limit)
-        if edges is None:
+        locator = self._locator(span, len(ticks), len(keys))
+        if locator is None:
             return None
+        edges = locator.edges
         total = len(keys) * len(edges)
         firsts, lasts, counts, kept = [np.empty(total, np.int64) for _ in range(4)]
         places = np.empty(len(ticks), np.int64)
         wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
-        settings = self.slicer.locator(edges)
         rows = (ticks, local, len(keys), len(ticks))
         # The first aggregate goes along with finding the places, the others follow.
-        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *settings, places, firsts, lasts, counts, kept, *wide[0])
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *locator, places, firsts, lasts, counts, kept, *wide[0])
         first, last, count, kept = firsts[:filled], lasts[:filled], counts[:filled], kept[:filled]
-        if self.gap < FAR_AHEAD and np.any(last - first > self.gap):
-            return None  # there may be a gap within a slice
+        self._gaps_within = self.gap < FAR_AHEAD and bool(np.any(last - first > self.gap))
+        if self._gaps_within:
+            return None
         for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
         states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
@@ -212,27 +213,31 @@ class SliceState:
         made = Slices(key, cell, first, last, count, held, states)
         return made if 2 * filled >= total else made.copy()  # what stays holds no more memory than it needs
 
+    def _locator(self, span: tuple[int, int], rows: int, keys: int) -> Locator | None:
+        """The edges that rows may lie behind, if they are not many more than the rows."""
+        return self.slicer.locator(*span, min(MOST_EDGES, max(4 * rows, 64) // keys))
+
     def _put_in_place(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> bool:
         """Rows of a single key straight into the chunk that they fall into: the rule for streams without keys and with one aggregate.
         False if they are not for this, and nothing has changed."""
-        if self.plan.by or not self.commute or len(inputs) > 1 or inputs[0].held is not None or not self._measured_for:
+        if self.plan.by or len(inputs) > 1 or not self.commute or inputs[0].held is not None or not self._measured_for or self._gaps_within:
             return False
         number = self.chunks.number(span[0])
         old = self.chunks.get(number) if number == self.chunks.number(span[1]) else None
-        edges = self.slicer.edges(*span, max(4 * len(ticks), 64)) if old is not None and len(old) else None
-        if edges is None or old is None:
+        locator = self._locator(span, len(ticks), 1) if old is not None and len(old) else None
+        if locator is None or old is None:
             return False
-        old, desk = old.with_room(len(edges)), self._desk_for(len(ticks), len(edges))
+        old, desk = old.with_room(min(len(ticks), locator.edge_count)), self._desk_for(len(ticks), locator.edge_count)
         room = old.room
         assert room is not None
-        joined = self.kernels[0].take_in(
-            *inputs[0].rows, ticks, codes, len(ticks), *self.slicer.locator(edges), *desk.addresses,
+        joined = self.kernels[0].put_in_place(
+            *inputs[0].rows, ticks, codes, len(ticks), *locator, *desk.addresses,
             room.key, room.cell, room.first, room.last, room.count, room.held[0], *room.states[0], len(old), self.gap, desk.found,
         )  # fmt: skip
-        if joined == THERE_MAY_BE_GAPS:
+        if joined == tables.WITH_GAPS:
             return False
         made = int(desk.found[0])
-        if joined < 0:
+        if joined == tables.ELSEWHERE:
             self.chunks.put(number, old)  # which has room now
             self.merge(desk.slices(codes, made))
         else:
@@ -242,11 +247,12 @@ class SliceState:
 
     def _desk_for(self, rows: int, edges: int) -> Desk:
         """Space to work in; a small one is kept."""
-        if rows > self._desk.rows or edges > self._desk.edges:
-            desk = Desk(self.kernels[0], 2 * rows, 2 * edges)
-            if rows > MOST_ON_DESK or edges > MOST_ON_DESK:
-                return desk
-            self._desk = desk
+        kept = self._desk
+        if rows <= kept.rows and edges <= kept.edges:
+            return kept
+        if rows > MOST_ON_DESK or edges > MOST_ON_DESK:
+            return Desk(self.kernels[0], rows, edges)
+        self._desk = Desk(self.kernels[0], max(kept.rows, 2 * rows), max(kept.edges, 2 * edges))
         return self._desk
 
     # The slice manager: update and merge.
@@ -261,7 +267,7 @@ class SliceState:
         """Put slices among those that are there; those of one key with nothing between them become one."""
         if not len(new):
             return
-        self._note(new.earliest)
+        self._note(new.first_begin)
         if not self._measured_for:  # as many keys as come first
             self.chunks = self._measured(len(np.unique(new.key)))
         for number, part in self.chunks.split(new):
@@ -297,7 +303,7 @@ class SliceState:
             room.key, room.cell, room.first, room.last, room.count, len(old),
             new.cell, new.first, new.last, new.count, count, self.gap, int(self.commute), places,
         )  # fmt: skip
-        if joined < 0:
+        if joined == tables.ELSEWHERE:
             return None
         for kernels, states, held, more, more_held in zip(self.kernels, room.states, room.held, new.states, new.held, strict=True):
             kernels.join_slices(*states, held, *more, more_held, joined, count, places)
@@ -450,7 +456,7 @@ class SliceState:
         """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
         border = self.chunks.drop_before(oldest)
         chunk = self.chunks.get(border) if self._home.trims else None
-        if chunk is not None and chunk.earliest < oldest:
+        if chunk is not None and chunk.first_begin < oldest:
             self.chunks.put(border, chunk.take(np.flatnonzero(chunk.first >= oldest)))
 
     def with_queries(self, plan: Plan) -> None:

@@ -7,7 +7,7 @@ stretches and remembered, which is the paper's cached next edge for batches.
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,24 @@ NO_EDGE = FAR_BACK + 1
 """The cell of what lies before every edge."""
 
 
+class Locator(NamedTuple):
+    """What :func:`~sash.algorithms.tables.locate` finds rows by."""
+
+    all_edges: Array
+    """With one more at the end, which no row reaches."""
+    skip: int
+    edge_count: int
+    lookup: Array
+    base: int
+    shift: int
+    many: int
+
+    @property
+    def edges(self) -> Array:
+        """Those that rows may lie behind."""
+        return self.all_edges[self.skip : self.skip + self.edge_count]
+
+
 class Slicer:
     """The edges of a set of queries, none of them dependent on rows; sessions and everything have none."""
 
@@ -45,7 +63,7 @@ class Slicer:
         """The edges once more, for Python to look among them."""
         self._from, self._to = FAR_AHEAD, FAR_BACK
         self._closed, self._lookup = self._edges, self._edges
-        self._shift = self._many = self._skip = 0
+        self._shift = self._many = 0
         self._looked_until: int | None = None
         self._oldest = FAR_AHEAD, FAR_AHEAD, FAR_BACK
         """The start of the earliest open window, and the horizons from and to which that holds."""
@@ -95,6 +113,19 @@ class Slicer:
 
     def edges(self, first: int, last: int, limit: int = MOST_EDGES) -> Array | None:
         """The edges from the last one at or before ``first`` up to ``last``; None if there are more than ``limit``."""
+        found = self._find(first, last, limit)
+        return None if found is None else self._edges[found[0] : found[1]]
+
+    def locator(self, first: int, last: int, limit: int = MOST_EDGES) -> Locator | None:
+        """The same, for kernels to find rows among them."""
+        found = self._find(first, last, limit)
+        return (
+            None
+            if found is None
+            else Locator(self._closed, found[0], found[1] - found[0], self._lookup, self._from, self._shift, self._many)
+        )
+
+    def _find(self, first: int, last: int, limit: int) -> tuple[int, int] | None:
         if not self.has_edges:
             return None
         if first < self._from or last > self._to:
@@ -105,12 +136,7 @@ class Slicer:
         high = bisect_right(self._numbers, last)
         if low < 0 or high - low > limit:
             return None
-        self._skip = low
-        return self._edges[low:high]
-
-    def locator(self, edges: Array) -> tuple[Any, ...]:
-        """How :func:`~sash.algorithms.tables.locate` finds rows among edges that :meth:`edges` has just given."""
-        return self._closed, self._skip, len(edges), self._lookup, self._from, self._shift, self._many
+        return low, high
 
     def _work_out(self, first: int, last: int, limit: int) -> None:
         """Remember the edges around and ahead of a stretch of time."""

@@ -34,13 +34,13 @@ class Slices:
         return len(self.key)
 
     @property
-    def earliest(self) -> int:
-        """The first time of all, if there are any."""
+    def first_begin(self) -> int:
+        """Where the earliest slice begins, if there are any; those of one key are in order."""
         return int(self.first[0] if self.key[0] == self.key[-1] else self.first.min())
 
     @property
-    def latest(self) -> int:
-        """The first time of the slice that begins last, if there are any."""
+    def last_begin(self) -> int:
+        """Where the latest slice begins."""
         return int(self.first[-1] if self.key[0] == self.key[-1] else self.first.max())
 
     def columns(self) -> list[Array]:
