@@ -187,9 +187,9 @@ class nonzero_sum:
 )
 def test_a_batch_that_an_aggregate_refuses_leaves_the_others_alone(aggs, by):
     op = sash.Operator(windows=W.tumbling(10), aggs=aggs, by=by, time="t")
-    for t, v in ((1, 1), (1, 1), (2, 0), (4, 1)):
-        op.add(pa.table({"k": [1], "t": [t], "v": [v]}))
-        if v:
+    for t, values in ((1, [1]), (1, [1]), (2, [5, 0]), (4, [1])):  # two before, so that there are slices with room
+        op.add(pa.table({"k": [1] * len(values), "t": [t] * len(values), "v": values}))
+        if all(values):
             op.advance(t)
         else:
             with pytest.raises(sash.SashError, match="raised an error"):
