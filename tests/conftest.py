@@ -1,4 +1,4 @@
-"""Shared settings: Hypothesis without deadlines (kernels compile on first use), the same cases in every run, one Spark session."""
+"""Shared settings: Hypothesis without deadlines, the same cases in every run, one Spark session, Java that starts quickly."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ settings.register_profile(
     phases=[p for p in Phase if p is not Phase.shrink or not os.environ.get("SASH_NO_SHRINK")],
 )
 settings.load_profile("default")
+
+# Java's compiler at its quickest, for the session here and for drivers and executors that tests start: none lives long enough for its best.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
 def pytest_collection_modifyitems(items):

@@ -57,15 +57,10 @@ def check(home: Path, table: pa.Table, spark) -> None:
         assert_same(got, wanted, [n for n in ("query", "k", "window", "rows") if n in wanted.column_names])
 
 
-SHORT_LIFE = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Java's compiler at its quickest: a driver that is about to be killed has no use for its best."""
-
-
 def start(home: Path, environment, *more: str) -> subprocess.Popen:
     with (home / "driver.log").open("ab") as log:
         command = [sys.executable, "-m", "tests.kill_driver", str(home), *more]
-        settings = {**environment, "JAVA_TOOL_OPTIONS": SHORT_LIFE}
-        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=settings, start_new_session=True)
+        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, env=environment, start_new_session=True)
 
 
 def test_a_driver_that_is_killed_again_and_again(tmp_path, spark):
