@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from sash.expressions.expression import Expression, parse
-from sash.expressions.functions import FUNCTIONS
 
-__all__ = ["FUNCTIONS", "Expression", "parse"]
+__all__ = ["Expression", "parse"]

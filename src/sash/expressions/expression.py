@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sash.errors import InvalidExpression, unknown
+from sash.expressions.syntax import DIALECT, tree_of
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+    from sash.expressions.nodes import Node
 
 
 GENERATORS = frozenset(
@@ -26,6 +29,15 @@ class Expression:
 
     text: str
     tree: exp.Expression = field(compare=False, repr=False)
+    is_name: bool = field(default=False, repr=False)
+    """Whether the text is a column's name, which need not be SQL."""
+
+    @staticmethod
+    def of_column(name: str) -> Expression:
+        """The expression that is a column."""
+        from sqlglot import exp
+
+        return Expression(name, exp.column(name, quoted=True), is_name=True)
 
     def columns(self, schema: pa.Schema) -> list[str]:
         """The columns that it reads."""
@@ -36,9 +48,13 @@ class Expression:
             _known(name, schema)
         return list(dict.fromkeys(_known(name, schema) for name in names))
 
+    def typed(self, schema: pa.Schema) -> Node:
+        """The typed tree over columns of a schema; raises where it has no meaning."""
+        return _typed(self, schema)
+
     def type(self, schema: pa.Schema) -> pa.DataType:
         """The result's type over rows of this schema; raises where it has none."""
-        return self.evaluate(schema.empty_table()).type
+        return schema.field(self.text).type if self.text in schema.names else self.typed(schema).type
 
     def evaluate(self, table: pa.Table) -> pa.Array:
         """Its value for each row."""
@@ -46,14 +62,23 @@ class Expression:
 
         if self.text in table.column_names:
             return _flat(table.column(self.text))
-        value = evaluate(self.tree, table, self.text)
-        if isinstance(value, pa.Scalar):
-            return pa.repeat(value, table.num_rows)
-        return _flat(value)
+        return evaluate(self.typed(table.schema), table, self.text)
 
     def spark_sql(self) -> str:
-        """The same as Spark SQL."""
-        return str(self.tree.sql(dialect="spark"))
+        """The same as Spark SQL: the text itself, so that Spark alone says what it means."""
+        if self.is_name:
+            return "`" + self.text.replace("`", "``") + "`"
+        return f"({self.text}\n)" if "--" in self.text else self.text  # nothing that follows may become part of a comment
+
+
+@lru_cache(maxsize=1024)
+def _typed(expression: Expression, schema: pa.Schema) -> Node:
+    from sash.expressions.resolve import resolve
+
+    try:
+        return resolve(expression.tree, schema)
+    except InvalidExpression as error:
+        raise InvalidExpression(f"{error} (in {expression.text!r})") from error
 
 
 def _flat(values: Any) -> pa.Array:
@@ -91,19 +116,19 @@ def parse(text: str) -> Expression:
     from sqlglot import exp
     from sqlglot.errors import ErrorLevel, SqlglotError
 
-    # Databricks' dialect is Spark's with a CAST that raises, as ANSI mode has it; as Spark's, sqlglot takes it for TRY_CAST.
     try:
-        tree = sqlglot.parse_one(text, dialect="databricks", error_level=ErrorLevel.IMMEDIATE)
+        plain = sqlglot.parse_one(text, dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
+        tree = tree_of(text)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         place = max(0, int(details[0].get("col") or len(text)) - len(details[0].get("highlight") or " "))
         reason = str(details[0].get("description") or error).rstrip(".")
         raise InvalidExpression(f"{text!r} is not an expression: {reason}\n  {text}\n  {' ' * min(place, len(text))}^") from error
-    if isinstance(tree, exp.Query | exp.Alias | exp.Command) or not isinstance(tree, exp.Expression):
+    if isinstance(plain, exp.Query | exp.Alias | exp.Command) or not isinstance(plain, exp.Expression):
         raise InvalidExpression(f"{text!r} is not an expression over the row; write it without SELECT and AS")
-    for node in tree.walk():
+    for node in plain.walk():
         unknown_generator = isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
         if unknown_generator or isinstance(node, exp.Query | exp.Window | exp.AggFunc | exp.UDTF):
-            part = node.sql(dialect="databricks")
+            part = node.sql(dialect=DIALECT)
             raise InvalidExpression(f"{text!r} is not an expression over the row: {part} looks at other rows, or makes several of one")
     return Expression(text, tree)

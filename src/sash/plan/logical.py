@@ -212,9 +212,7 @@ def _plain_type(t: pa.DataType) -> pa.DataType:
 def expression_of(text: str, schema: pa.Schema) -> Expression:
     """Text as an expression over these columns; a column's own name is that column."""
     if text in schema.names:
-        from sqlglot import exp
-
-        return Expression(text, exp.column(text, quoted=True))
+        return Expression.of_column(text)
     expression = parse(text)
     expression.columns(schema)
     return expression

@@ -1,0 +1,175 @@
+"""The table of functions and operators: each with its types, and its meaning over Arrow.
+
+An entry is a :class:`Function`; modules of :mod:`sash.expressions.library` fill the table. Spark's meaning is the one that all targets
+share, so Spark itself needs no entry: it gets the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidExpression
+from sash.expressions.coercion import BINARY, BOOL, DATE, DOUBLE, INT32, INT64, STRING, common, implicit, is_decimal, is_integer, timestamp
+from sash.expressions.nodes import Node
+
+Datum = Any
+"""An Arrow array, or a scalar that stands for all rows; at least one argument of a function is an array."""
+
+
+class Undefined(InvalidExpression):
+    """An expression has no value for some row."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """What a function makes of its arguments' types: the arguments cast to those that it works on, and the result's type."""
+
+    arguments: list[Node]
+    type: pa.DataType
+
+
+Typing = Callable[["Function", list[Node], str], Typed]
+"""From a function, its arguments and the zone of the expression to types; raises :class:`InvalidExpression`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A row of the table."""
+
+    name: str
+    fewest: int
+    most: int
+    typing: Typing
+    arrow: Callable[..., Datum]
+    """From the arguments' values, and ``type=`` for the result's type, to the values."""
+    aliases: tuple[str, ...] = ()
+    undefined: str = ""
+    """What is wrong where the result is null though no argument is; empty for functions that are defined everywhere."""
+    keeps_nulls: bool = False
+    """Whether arguments that are null do not by themselves make the result null."""
+    lazy: bool = False
+    """Whether it asks for some arguments in some rows only: ``arrow`` then takes the evaluation and the nodes."""
+    right_first: bool = False
+    """Whether the last argument is looked at first: where it is null, the others are not asked for."""
+
+    @property
+    def title(self) -> str:
+        return self.name if self.name.isidentifier() else f"operator {self.name}"
+
+
+FUNCTIONS: dict[str, Function] = {}
+"""All functions by name, operators among them."""
+ALIASES: dict[str, str] = {}
+"""Other names of functions."""
+
+
+def define(
+    name: str,
+    arity: int | tuple[int, int],
+    typing: Typing,
+    arrow: Callable[..., Datum],
+    *aliases: str,
+    undefined: str = "",
+    keeps_nulls: bool = False,
+    lazy: bool = False,
+    right_first: bool = False,
+) -> Function:
+    """Put a function into the table."""
+    fewest, most = (arity, arity) if isinstance(arity, int) else arity
+    function = Function(name, fewest, most, typing, arrow, aliases, undefined, keeps_nulls or lazy, lazy, right_first)
+    assert name not in FUNCTIONS, name
+    assert not set(aliases) & set(ALIASES), aliases
+    FUNCTIONS[name] = function
+    ALIASES.update(dict.fromkeys(aliases, name))
+    return function
+
+
+# Typings that many functions share.
+
+ZONED = "timestamp"
+"""Stands for the timestamp type in the expression's zone."""
+SAME = "same"
+"""Stands for the type of the first argument."""
+
+
+def _known(t: pa.DataType | str, zone: str, arguments: list[Node]) -> pa.DataType:
+    return timestamp(zone) if t is ZONED else arguments[0].type if t is SAME else t
+
+
+def takes(*wanted: pa.DataType | str, gives: pa.DataType | str) -> Typing:
+    """Arguments of given types, the last of them for all that follow."""
+
+    def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
+        types = [_known(wanted[min(k, len(wanted) - 1)], zone, arguments) for k in range(len(arguments))]
+        cast = [implicit(a, t, function.title) for a, t in zip(arguments, types, strict=True)]
+        return Typed(cast, _known(gives, zone, cast))
+
+    return typing
+
+
+def text(*others: pa.DataType, gives: pa.DataType = STRING) -> Typing:
+    """Text first."""
+    return takes(STRING, *others, gives=gives)
+
+
+doubles = takes(DOUBLE, gives=DOUBLE)
+
+
+def numeric(gives: Callable[[pa.DataType], pa.DataType] = lambda t: t) -> Typing:
+    """A number of any type; text is read as a double."""
+
+    def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
+        first, *rest = arguments
+        if first.type in (STRING, pa.null()):
+            first = implicit(first, DOUBLE, function.title)
+        if not (is_integer(first.type) or is_decimal(first.type) or pa.types.is_floating(first.type)):
+            raise InvalidExpression(f"{function.title} takes a number, not {first.type}; cast it")
+        return Typed([first, *[implicit(r, INT32, function.title) for r in rest]], gives(first.type))
+
+    return typing
+
+
+def alike(gives: pa.DataType | str = SAME, *, reads_text: bool = True) -> Typing:
+    """Arguments of one type in common."""
+
+    def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
+        cast = common(arguments, function.title, reads_text=reads_text)
+        return Typed(cast, _known(gives, zone, cast))
+
+    return typing
+
+
+def anything(gives: pa.DataType) -> Typing:
+    """Arguments as they are."""
+    return lambda function, arguments, zone: Typed(arguments, gives)
+
+
+__all__ = [
+    "ALIASES",
+    "BINARY",
+    "BOOL",
+    "DATE",
+    "DOUBLE",
+    "FUNCTIONS",
+    "INT32",
+    "INT64",
+    "SAME",
+    "STRING",
+    "ZONED",
+    "Datum",
+    "Function",
+    "Typed",
+    "Typing",
+    "Undefined",
+    "alike",
+    "anything",
+    "define",
+    "doubles",
+    "numeric",
+    "takes",
+    "text",
+]

@@ -1,0 +1,174 @@
+"""Compares expressions over Arrow with Spark's own, in bulk."""
+
+from __future__ import annotations
+
+import logging
+import math
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import SashError
+from sash.expressions import parse
+from tests.expression_cases import INEXACT, Generator, table
+
+BULK = 150
+
+
+@dataclass(frozen=True)
+class Difference:
+    text: str
+    ours: Any
+    spark: Any
+
+    def __str__(self) -> str:
+        return f"{self.text}\n    ours  {self.ours}\n    Spark {self.spark}"
+
+
+@dataclass(frozen=True)
+class Error:
+    """An expression that has no value: refused before any row is seen, or undefined for some row."""
+
+    refused: bool
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'refused' if self.refused else 'undefined'}: {self.message}"
+
+
+def ours(text: str, rows: pa.Table) -> Any:
+    try:
+        expression = parse(text)
+        expression.type(rows.schema)
+    except SashError as error:
+        return Error(True, str(error))
+    try:
+        return expression.evaluate(rows)
+    except SashError as error:
+        return Error(False, str(error))
+
+
+def spark_columns(frame: Any, texts: list[str]) -> dict[str, Any]:
+    """Spark's values, or its errors; those that fail are found by halving."""
+    if not texts:
+        return {}
+    try:
+        selected = frame.selectExpr(*[f"{text} as c{k}" for k, text in enumerate(texts)])
+        refused = True
+        try:
+            assert selected.schema
+            refused = False
+            made = selected.toArrow()
+            return {text: made.column(k).combine_chunks() for k, text in enumerate(texts)}
+        except Exception as error:
+            if len(texts) == 1:
+                return {texts[0]: Error(refused or "AnalysisException" in type(error).__name__, str(error).split("\n")[0][:200])}
+    except Exception as error:
+        if len(texts) == 1:
+            return {texts[0]: Error(True, str(error).split("\n")[0][:200])}
+    half = len(texts) // 2
+    return spark_columns(frame, texts[:half]) | spark_columns(frame, texts[half:])
+
+
+KNOWN: dict[str, Callable[[str, Any, Any], bool]] = {
+    "Spark rounds a decimal to 34 digits where it changes its sign": lambda text, a, b: (
+        isinstance(b, Error) and "rounded half up from" in b.message and ("d38" in text or "12345678901234567890" in text)
+    ),
+    "A timestamp without a zone is cast to a number as UTC; Spark has no such cast": lambda text, a, b: (
+        isinstance(b, Error) and "TIMESTAMP_NTZ" in b.message and "cast" in text
+    ),
+    "div of decimals raises where the quotient does not fit into 64 bits; Spark's wraps around": lambda text, a, b: (
+        isinstance(a, Error) and "does not fit into 64 bits" in a.message and " div " in text
+    ),
+    "Text with an interval added is refused; Spark reads it as a time and writes it again": lambda text, a, b: (
+        isinstance(a, Error) and a.refused and "interval" in text
+    ),
+    "Intervals are not written as text": lambda text, a, b: isinstance(a, Error) and "interval day to second to string" in a.message,
+    "Spark's cast of a decimal to a timestamp wraps around; ours is refused": lambda text, a, b: (
+        "as timestamp)" in text and "1234567890" in text
+    ),
+    "Spark's try_ functions of text and times also take errors of their arguments for null": lambda text, a, b: (
+        isinstance(a, Error) and not a.refused and re.search("try_(add|subtract|multiply|divide|mod)", text) is not None
+    ),
+    "Spark compares a null with a constant outside of its type's range as false; ours is null": lambda text, a, b: (
+        any(huge in text for huge in ("12345678901234567890", "99999999999999999999"))
+        and any(op in text for op in ("=", "<", ">", " in ", "between"))
+    ),
+}
+"""Differences that the documentation lists, each with its reason."""
+
+
+def same(text: str, a: pa.Array, b: pa.Array) -> bool:
+    if a.type != b.type or len(a) != len(b):
+        return False
+    x, y = (
+        a.to_pylist() if not pa.types.is_temporal(a.type) else _ticks(a),
+        b.to_pylist() if not pa.types.is_temporal(b.type) else _ticks(b),
+    )
+    inexact = any(name in text for name in INEXACT)
+    if inexact and ("%" in text or "mod" in text):  # a remainder makes much of a last bit
+        return True
+    return all(_same_value(p, q, inexact) for p, q in zip(x, y, strict=True))
+
+
+def _ticks(values: pa.Array) -> list:
+    return values.view(pa.int32() if values.type == pa.date32() else pa.int64()).to_pylist()
+
+
+def _same_value(p: Any, q: Any, inexact: bool) -> bool:
+    if inexact and isinstance(p, str) and isinstance(q, str):
+        return True
+    if inexact and isinstance(p, int | Decimal) and isinstance(q, int | Decimal) and not isinstance(p, bool):
+        return math.isclose(p, q, rel_tol=1e-9, abs_tol=1)
+    if not isinstance(p, float) or not isinstance(q, float):
+        return p == q
+    if math.isnan(p) or math.isnan(q):
+        return math.isnan(p) and math.isnan(q)
+    if inexact:
+        return math.isclose(p, q, rel_tol=1e-9, abs_tol=1e-300) or abs(p - q) < 1e-9
+    return p == q and math.copysign(1, p) == math.copysign(1, q)
+
+
+def frame_of(session: Any, rows: pa.Table) -> Any:
+    """The rows as a frame; Spark takes timestamps without a zone for instants unless it is told."""
+    return session.createDataFrame(rows).selectExpr(*[f"cast({n} as timestamp_ntz) as {n}" if n == "nt" else n for n in rows.column_names])
+
+
+def compare(session: Any, seed: int, count: int) -> Iterator[Difference]:
+    """Differences among ``count`` random expressions."""
+    logging.getLogger("SQLQueryContextLogger").disabled = True  # errors are expected, and it prints each with all of Java's stack
+    rows = table(seed)
+    frame = frame_of(session, rows)
+    generator = Generator(seed)
+    texts = list(dict.fromkeys(generator.one() for _ in range(count)))
+    for start in range(0, len(texts), BULK):
+        some = texts[start : start + BULK]
+        found = {text: ours(text, rows) for text in some}
+        valued = [t for t in some if not isinstance(found[t], Error)]
+        failed = [t for t in some if isinstance(found[t], Error)]
+        theirs = spark_columns(frame, valued)
+        for text in failed:
+            theirs |= spark_columns(frame, [text])
+        for text in some:
+            if (difference := different(text, found[text], theirs[text])) is not None:
+                yield difference
+
+
+def different(text: str, a: Any, b: Any) -> Difference | None:
+    if (isinstance(a, Error) and isinstance(b, Error)) or any(is_known(text, a, b) for is_known in KNOWN.values()):
+        return None
+    if isinstance(a, Error) or isinstance(b, Error):
+        return Difference(text, _shown(a), _shown(b))
+    return None if same(text, a, b) else Difference(text, _shown(a), _shown(b))
+
+
+def _shown(value: Any) -> str:
+    return (
+        str(value)
+        if isinstance(value, Error)
+        else f"{value.type} {value.to_pylist() if not pa.types.is_temporal(value.type) else _ticks(value)}"
+    )
