@@ -162,11 +162,11 @@ def different(text: str, a: Any, b: Any) -> Difference | None:
     if (isinstance(a, Error) and isinstance(b, Error)) or any(is_known(text, a, b) for is_known in KNOWN.values()):
         return None
     if isinstance(a, Error) or isinstance(b, Error):
-        return Difference(text, _shown(a), _shown(b))
-    return None if same(text, a, b) else Difference(text, _shown(a), _shown(b))
+        return Difference(text, shown(a), shown(b))
+    return None if same(text, a, b) else Difference(text, shown(a), shown(b))
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     return (
         str(value)
         if isinstance(value, Error)

@@ -10,6 +10,7 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sash.expressions.arrays import Array, Datum, all_valid, from_numbers, numbers, spread, valid
 from sash.expressions.coercion import MAX_DIGITS, fitted_decimal, is_decimal
@@ -187,9 +188,22 @@ def whole_quotient(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
     return from_numbers(np.where(fits, whole, 0).astype(np.int64), fits, pa.int64())
 
 
-add = _operation(_sum(1))
-subtract = _operation(_sum(-1))
-multiply = _operation(_product)
+def _quick(arrow: Callable[[Datum, Datum], Datum], careful: Callable[..., Datum]) -> Callable[..., Datum]:
+    """Arrow's own operation where its result has the type that Spark gives it, and so needs no rounding."""
+
+    def operation(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
+        try:
+            made = arrow(a, b)
+        except pa.ArrowInvalid:  # more than 38 digits
+            return careful(a, b, type=type)
+        return made if made.type == type else careful(a, b, type=type)
+
+    return operation
+
+
+add = _quick(pc.add_checked, _operation(_sum(1)))
+subtract = _quick(pc.subtract_checked, _operation(_sum(-1)))
+multiply = _quick(pc.multiply_checked, _operation(_product))
 divide = _operation(_quotient)
 remainder = _operation(_remainder)
 

@@ -17,10 +17,9 @@ if TYPE_CHECKING:
     from sash.expressions.nodes import Node
 
 
-GENERATORS = frozenset(
-    ["explode_outer", "posexplode_outer", "inline_outer", "stack", "json_tuple", "variant_explode", "variant_explode_outer"]
-)
-"""Functions of Spark that make several rows of one, and that sqlglot does not know as such."""
+_MAKERS_OF_ROWS = ("explode", "posexplode", "inline", "variant_explode")
+GENERATORS = frozenset([*_MAKERS_OF_ROWS, *(f"{name}_outer" for name in _MAKERS_OF_ROWS), "stack", "json_tuple"])
+"""Functions of Spark that make several rows of one; not every release of sqlglot knows all of them."""
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,7 @@ def number(value: pa.Array, target: pa.DataType) -> pa.Array:
     if is_decimal(source):
         return _from_decimal(value, target)
     if is_float(target):
-        with np.errstate(over="ignore"):
-            return from_numbers(numbers(value).astype(target.to_pandas_dtype()), valid(value), target)
+        return value.cast(target, safe=False)  # integers beyond 2**53 become the nearest double
     if is_float(source):
         return to_integers(numbers(value).astype(np.float64), valid(value), target)
     if target.bit_width >= source.bit_width:

@@ -148,12 +148,21 @@ def _matching(value: pa.Array, pattern: str) -> pa.Array:
 
 
 def _integers(value: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        if not pc.any(pc.match_substring(value, "x", ignore_case=True)).as_py():  # Arrow would read 0x10
+            return narrowed_integers(value.cast(pa.int64()), target)
+    except pa.ArrowInvalid:
+        pass
     whole = pc.utf8_ltrim(_matching(value, r"^[+-]?[0-9]+$"), "+")
     try:
         wide = whole.cast(pa.int64())
     except pa.ArrowInvalid:
         wide = by_value(lambda s: int(s) if -(1 << 63) <= int(s) < 1 << 63 else None, pa.int64(), whole)
-    return narrowed(numbers(wide), valid(wide), target)
+    return narrowed_integers(wide, target)
+
+
+def narrowed_integers(wide: pa.Array, target: pa.DataType) -> pa.Array:
+    return wide if target == pa.int64() else narrowed(numbers(wide), valid(wide), target)
 
 
 _FLOAT = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -161,12 +170,9 @@ _SPECIAL = {"nan": "nan", "inf": "inf", "+inf": "inf", "infinity": "inf", "+infi
 
 
 def _floats_read(value: pa.Array, target: pa.DataType) -> pa.Array:
-    usual = _matching(value, _FLOAT)
-    if usual.null_count > value.null_count:
-        return by_value(lambda s: _float(s, target), target, value)
     try:
-        return pc.utf8_ltrim(usual, "+").cast(target)
-    except pa.ArrowInvalid:
+        return value.cast(target)
+    except pa.ArrowInvalid:  # Java reads more forms than Arrow, and some text is no number
         return by_value(lambda s: _float(s, target), target, value)
 
 

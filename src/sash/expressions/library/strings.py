@@ -213,7 +213,14 @@ def _translate(value: str, old: str, new: str) -> str:
     return value.translate(table)
 
 
-define("replace", (2, 3), text(), _each(_replace))
+def _replaced(value: Datum, old: Datum, new: Datum | None = None, *, type: pa.DataType) -> Datum:
+    new = pa.scalar("") if new is None else new
+    if all(isinstance(v, pa.Scalar) and v.is_valid for v in (old, new)) and old.as_py():
+        return pc.replace_substring(value, old.as_py(), new.as_py())
+    return by_value(_replace, STRING, *spread(value, old, new))
+
+
+define("replace", (2, 3), text(), _replaced)
 define("translate", 3, text(), _each(_translate))
 define("ascii", 1, text(gives=INT32), _each(lambda s: ord(s[0]) if s else 0, INT32))
 define("chr", 1, takes(INT64, gives=STRING), _each(lambda n: "" if n < 0 else chr(n & 255)), "char")
