@@ -112,5 +112,34 @@ def test_a_column_of_nulls_fits_any_type():
     assert [(r["k"], r["n"], r["all"]) for r in op.close().to_pylist()] == [("a", 1, 1), (None, 0, 1)]
     op = sash.Operator(W.tumbling(10), [S.count().alias("n")], time="t")
     op.add([{"t": 1, "v": None}])
-    with pytest.raises(InvalidType, match="only nulls there"):
+    op.add([{"t": 1, "v": "text"}])  # the first value tells the type
+    with pytest.raises(InvalidType, match="'v' is of type string"):
         op.add([{"t": 1, "v": 3}])
+    assert op.close().to_pylist()[0]["n"] == 2
+
+
+def test_a_step_before_the_first_value_takes_it_for_a_number():
+    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s"), S.count().alias("n")], time="t")
+    op.add([{"t": 1, "v": None}])
+    op.add(pa.table({"t": [2], "v": pa.nulls(1)}))
+    assert op.advance(1).num_rows == 0
+    op.add([{"t": 3, "v": 4}])
+    with pytest.raises(InvalidType, match="'v' is of type double"):
+        op.add([{"t": 3, "v": "text"}])
+    assert [(r["s"], r["n"]) for r in op.close().to_pylist()] == [(4.0, 3)]
+
+
+def test_times_are_not_mixed():
+    naive = datetime.datetime(2026, 11, 18, 12)
+    op = sash.Operator(W.tumbling("1 hour"), [S.count().alias("n")], time="t")
+    op.add([{"t": naive}])
+    for wrong in (5, 1.5, naive.replace(tzinfo=datetime.UTC), True, "2026-11-18"):
+        with pytest.raises(InvalidType, match="'t' is of type timestamp"):
+            op.add([{"t": wrong}])
+    aware = sash.Operator(W.tumbling("1 hour"), [S.count().alias("n")], time="t")
+    aware.add([{"t": naive.replace(tzinfo=datetime.UTC)}])
+    with pytest.raises(InvalidType, match="has no time zone"):
+        aware.add([{"t": naive}])
+    berlin = datetime.timezone(datetime.timedelta(hours=1))
+    aware.add([{"t": naive.replace(tzinfo=berlin)}])
+    assert [r["n"] for r in aware.close().to_pylist()] == [1, 1]

@@ -248,10 +248,17 @@ def test_pandas_and_polars_series():
         [1.0, None, 3.0],
         pa.chunked_array([[1.0, None], [3.0]]),
     ):
-        assert sash.rolling(series, 2, agg="sum").to_pylist() == [1.0, 3.0]
-    assert sash.rolling(pl.Series(["b", "a"]), 2).to_pylist() == ["a"]
-    assert sash.rolling(pd.Series(["b", "a"]), 2).to_pylist() == ["a"]
-    assert sash.rolling(pd.Series(["b", "a", "b"], dtype="category"), 2, agg="count_distinct").to_pylist() == [2, 2]
+        out = sash.rolling(series, 2, agg="sum")
+        kind = type(series) if isinstance(series, pd.Series | pl.Series) else pa.DoubleArray
+        assert type(out) is kind
+        assert (out.to_pylist() if isinstance(out, pa.Array) else out.to_list()) == [1.0, 3.0]
+    named = sash.rolling(pl.Series("load", [1, None, None, 4]), 2, agg="sum")
+    assert (named.name, named.to_list()) == ("load", [1, None, 4])
+    assert sash.rolling(pl.Series(["b", "a"]), 2).to_list() == ["a"]
+    assert sash.rolling(pd.Series(["b", "a"], name="x"), 2).equals(pd.Series(["a"], name="x"))
+    assert sash.rolling(pd.Series(["b", "a", "b"], dtype="category"), 2, agg="count_distinct").to_list() == [2, 2]
+    assert sash.rolling(pl.Series(["b", "a", "b"], dtype=pl.Categorical), 2, agg="max").to_list() == ["b", "b"]
+    assert sash.rolling(pd.Series([1, None, 3], dtype="int64[pyarrow]"), 1, agg="sum").dtype == "int64[pyarrow]"
 
 
 def test_sliced_arrow_arrays():

@@ -97,7 +97,7 @@ def _flat(values: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def _decoded(values: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        values = _relaid(values, known_layout(values.type)).dictionary_decode()
     if pa.types.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
     return values.cast(pa.float64()) if pa.types.is_null(values.type) else values
@@ -118,13 +118,50 @@ def plain(values: pa.Array | Array) -> pa.Array | Array:
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
-def without_views(rows: Rows) -> Rows:
-    """Text and bytes in layouts whose rows Arrow can put into another order: of views it cannot, and polars gives them."""
+def in_known_layouts(rows: Rows) -> Rows:
+    """Columns in layouts that all of Sash works on: no views (polars gives them, and Arrow cannot reorder them), decimals in 128 bits."""
     for k, f in enumerate(rows.schema):
-        if pa.types.is_string_view(f.type) or pa.types.is_binary_view(f.type):
-            wanted = pa.large_string() if pa.types.is_string_view(f.type) else pa.large_binary()
-            rows = rows.set_column(k, f.with_type(wanted), rows.column(k).cast(wanted))
+        wanted = known_layout(f.type)
+        if wanted != f.type:
+            rows = rows.set_column(k, f.with_type(wanted), _relaid(rows.column(k), wanted))
     return rows
+
+
+def known_layout(t: pa.DataType) -> pa.DataType:
+    """The type with the same values in a layout that all of Sash works on."""
+    if pa.types.is_string_view(t):
+        return pa.large_string()
+    if pa.types.is_binary_view(t):
+        return pa.large_binary()
+    if pa.types.is_decimal(t) and t.bit_width != 128 and t.precision <= 38:
+        return pa.decimal128(t.precision, t.scale)
+    if pa.types.is_dictionary(t):
+        return pa.dictionary(t.index_type, known_layout(t.value_type), t.ordered)
+    return t
+
+
+def _relaid(column: Any, wanted: pa.DataType) -> Any:
+    if not pa.types.is_dictionary(wanted):
+        return column.cast(wanted)
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    made = [pa.DictionaryArray.from_arrays(c.indices, _relaid(c.dictionary, wanted.value_type), ordered=wanted.ordered) for c in chunks]
+    return pa.chunked_array(made, wanted) if isinstance(column, pa.ChunkedArray) else made[0]
+
+
+def in_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Times in another unit, those that lie between two ticks at the earlier one."""
+    t = values.type
+    if t == wanted or pa.types.is_date(wanted) is not pa.types.is_date(t):
+        return values if t == wanted else values.cast(wanted)
+    if pa.types.is_date(t):
+        return values.cast(wanted)
+    finer = {"s": 0, "ms": 1, "us": 2, "ns": 3}
+    if finer[t.unit] <= finer[wanted.unit]:
+        return values.cast(wanted)
+    step = 1000 ** (finer[t.unit] - finer[wanted.unit])
+    ticks = values.view(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+    mask = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
+    return pa.array(np.floor_divide(ticks, step), pa.int64(), mask=mask).view(wanted)
 
 
 def restored(result: pa.Array, wanted: pa.DataType) -> pa.Array:

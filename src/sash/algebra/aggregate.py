@@ -94,7 +94,8 @@ def reinterpreted(column: pa.Array, logical: pa.DataType) -> pa.Array:
     """Integers as the dates, times or decimals that they stand for."""
     if pa.types.is_decimal(logical):
         whole = column.cast(pa.decimal128(19, 0)) if column.type != pa.decimal128(19, 0) else column
-        buffers = whole.buffers()
-        return pa.Array.from_buffers(logical, len(whole), buffers, offset=whole.offset)
+        wide = pa.decimal128(logical.precision, logical.scale)  # the layout of the buffers, whatever that of the logical type
+        made = pa.Array.from_buffers(wide, len(whole), whole.buffers(), offset=whole.offset)
+        return made if logical == wide else made.cast(logical)
     bits = pa.int32() if logical.bit_width == 32 else pa.int64()
     return column.cast(bits).view(logical)

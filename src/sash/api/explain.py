@@ -59,7 +59,7 @@ def explain(
       window: sliding(10, every 5), context free
       slices: scatter
         edges are known and aggregates commute: each row is added to its slice, in any order
-      sum(cpu) -> int64: two stacks, block by block, over slices
+      sum(cpu) -> int64: prefixes over slices
       device: cpu, ... thread...
     """
     if "windows" in table:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from sash import threads
-from sash.api.tables import is_spark, to_table
-from sash.plan.logical import Column, Plan, make_plan, output_type
-from sash.slicing.batch import how_to_slice, read
-from sash.windows.base import ContextFreeWindow
+from sash.api.frames import is_spark, to_table
+from sash.plan.grouping import grouping_of
+from sash.plan.logical import Column, make_plan, output_type
+from sash.plan.ranges import choose_ranges
+from sash.slicing.batch import how_to_slice, read, slice_spans
+from sash.slicing.partials import FieldPartials, partials_of
+from sash.slicing.ranges import Ranges
+from sash.slicing.trailing import row_spans
 
 
 def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any = None, order_by: Any = None, **options: Any) -> list[str]:
@@ -34,9 +41,11 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
             return explain_stream(data, request, StreamOptions.of(**{**defaults, "plan": "auto", **options}))
         return explain_frame(data, request, options.get("plan", "auto"))
     table = to_table(data)
-    plan = make_plan(table.schema, windows, aggs, by, time, order_by, options.get("empty", False), trailing=trailing)
+    grouping = grouping_of(by, table.schema)
+    table = grouping.with_keys(table)
+    plan = make_plan(table.schema, windows, aggs, grouping.names, time, order_by, options.get("empty", False), trailing=trailing)
     stream = read(plan, table)
-    keys = stream.keys.count if plan.by else 1
+    keys = int(np.count_nonzero(np.bincount(stream.keys.codes))) if plan.by else 1
     what, count = "over" if trailing else "aggregate", stream.table.num_rows
     lines = [f"{what} {count} rows, {keys} key{'s' * (keys != 1)}, measured in {plan.measure.type}"]
     if table.num_rows > stream.table.num_rows:
@@ -47,16 +56,19 @@ def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any 
     else:
         choice, _ = how_to_slice(plan, stream)
         lines += [f"  slices: {choice.algorithm}", *(f"    {reason}" for reason in choice.reasons)]
-    lines += [_aggregate(plan, c, trailing) for c in plan.columns]
+    places, asked = row_spans(plan, stream) if trailing else slice_spans(plan, stream)
+    lines += [_aggregate(c, plan.schema, places, asked, "rows" if trailing else "slices") for c in plan.columns]
     workers = threads.available()
     lines.append(f"  device: cpu, {workers} thread{'s' * (workers > 1)}")
     return lines
 
 
-def _aggregate(plan: Plan, column: Column, trailing: bool) -> str:
-    what = "rows" if trailing else "slices"
-    nested = any(isinstance(q.shape, ContextFreeWindow) for q in plan.queries)
-    how = f"two stacks, block by block, over {what}" + (" (FlatFAT where one window lies within another)" if nested else "")
+def _aggregate(column: Column, schema: pa.Schema, places: int, asked: list[Ranges], what: str) -> str:
+    """An aggregate's line: the algorithm that its ranges will be answered with."""
+    partials = partials_of(column, schema.empty_table())
+    form = partials.inputs.form if isinstance(partials, FieldPartials) else None
+    ways = dict.fromkeys(choose_ranges(form, ranges, places).algorithm for ranges in asked)
+    how = f"{', '.join(ways)} over {what}"
     kind = column.call.aggregate.kind
     if kind != "fields":
         how += f"; partials are {kind}, Python objects"

@@ -20,10 +20,11 @@ from sash.algorithms.binding import form_of
 from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run, slide_modules
 from sash.algorithms.two_stacks import TwoStacks
+from sash.api.frames import series_like
 from sash.columns import Array, Column
 from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import resolve
-from sash.functions.udaf import UserAggregate
+from sash.functions.udaf import UserAggregate, user_type
 from sash.kernels.compiler import is_at_hand
 from sash.kernels.sources import may_return_none, read
 from sash.plan.choose import Choice, Shape, choose, choose_holistic, forced, has_vector_kernel, vector_kernel
@@ -60,8 +61,8 @@ def rolling(
 ) -> Any:
     """The aggregate of every complete window of ``size`` rows that starts ``every`` rows after the one before.
 
-    ``values`` is a NumPy array (the result is one too), or an Arrow array, a pandas or polars series or a list (the result is
-    an Arrow array; nulls are skipped, or kept where the aggregate keeps them). ``agg`` is a name in :mod:`sash.functions`, one of
+    ``values`` is a NumPy array, a pandas or polars series (the result is of the same kind), or an Arrow array or a list (the result is
+    an Arrow array); nulls are skipped, or kept where the aggregate keeps them. ``agg`` is a name in :mod:`sash.functions`, one of
     those functions without a column (``S.percentile(q=0.95)``), or a user's own aggregate. ``max_by`` and ``min_by`` give the
     position of the first extreme. ``algorithm`` forces an algorithm; ``out`` is a NumPy array that takes the result.
 
@@ -76,9 +77,11 @@ def rolling(
     if out is not None:
         _check_out(out, request)
     result = _holistic(request, out) if aggregate.kind != "fields" else _fields(request, out)
-    if request.type == request.given or not isinstance(result, pa.Array):
+    if not isinstance(result, pa.Array):
         return result
-    return columns.restored(result, result_type(replace(request, type=request.given)))
+    if request.type != request.given:
+        result = columns.restored(result, result_type(replace(request, type=request.given)))
+    return series_like(values, result)
 
 
 def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> Request:
@@ -97,6 +100,8 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
         raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
     given = columns.from_anything(values)
     column = columns.plain(given)
+    if isinstance(call.aggregate, UserAggregate) and isinstance(column, pa.Array):
+        given = column = columns.in_type(column, user_type(column.type))
     t = columns.type_of(column)
     # Beyond the rows, size and every make no difference; kernels count in 64 bits.
     size, every = min(int(size), len(column) + 1), min(int(every), len(column) + 1)

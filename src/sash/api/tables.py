@@ -6,13 +6,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from sash.columns import without_views
-from sash.errors import InvalidArgument, InvalidType
+from sash.api.frames import arrow_table, is_spark, like
+from sash.columns import in_known_layouts
+from sash.errors import InvalidArgument, UnknownName
+from sash.plan.grouping import grouping_of
 from sash.plan.logical import make_plan
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.plan.streams import MOST_BUCKETS
 from sash.slicing.batch import aggregate_table
-from sash.slicing.results import output_schema
+from sash.slicing.results import flat_names, flattened, output_schema
 from sash.slicing.trailing import over_names, over_table
 
 
@@ -32,13 +34,16 @@ def aggregate(
     max_ahead: Any = None,
     buckets: int | None = None,
     plan: str = "auto",
+    flatten: bool = False,
 ) -> Any:
     """The aggregates of every window of ``windows`` (one spec, or a dictionary of them) that holds a row.
 
-    ``data`` is a Spark frame, and then so is the result, which runs with an action; or anything that speaks the Arrow PyCapsule
-    interface (pyarrow, pandas, polars, DuckDB), and the result is a :class:`pyarrow.Table`. A batch is all there, so nothing in it is
-    late: ``watermark``, ``lateness`` and ``idle`` have no effect. ``plan`` is for Spark frames: which way to go, where you know more
-    about the rows than their schema says ("rows" where a key has about one row in a slice).
+    ``data`` is a Spark frame, and then so is the result, which runs with an action; a polars or pandas frame, and the result is one, too;
+    or anything else that speaks the Arrow PyCapsule interface (pyarrow, DuckDB), and the result is a :class:`pyarrow.Table`. ``by`` names
+    columns, or is SQL over the row ("k % 2", "k % 2 as parity"). A batch is all there, so nothing in it is late: ``watermark``,
+    ``lateness`` and ``idle`` have no effect. ``flatten`` gives columns ``window_start`` and ``window_end`` instead of a struct (and
+    ``rows_start`` and ``rows_end`` for row windows). ``plan`` is for Spark frames: which way to go, where you know more about the rows than
+    their schema says ("rows" where a key has about one row in a slice).
 
     >>> import pyarrow as pa, sash
     >>> from sash import functions as S, windows as W
@@ -52,22 +57,33 @@ def aggregate(
         raise InvalidArgument("windows is missing; give one of sash.windows, e.g. W.tumbling('1 minute')")
     if is_spark(data):
         from sash.spark.batch import aggregate_frame
+        from sash.spark.frames import flattened_frame, keyed
         from sash.spark.requests import Request
         from sash.spark.stream import aggregate_stream
         from sash.spark.watermarks import StreamOptions
 
+        data, by = keyed(data, by)
         request = Request(windows, aggs, by, time, order_by, empty)
         if data.isStreaming:
-            return aggregate_stream(data, request, StreamOptions.of(watermark, lateness, emit, late, idle, max_ahead, buckets, plan))
-        _check_batch(emit)
-        return aggregate_frame(data, request, plan)
+            options = StreamOptions.of(watermark, lateness, emit, late, idle, max_ahead, buckets, plan)
+            found = aggregate_stream(data, request, options)
+        else:
+            _check_batch(emit)
+            found = aggregate_frame(data, request, plan)
+        return flattened_frame(found) if flatten else found
     _check_batch(emit)
     if plan != "auto":
         raise InvalidArgument(f"plan={plan!r} is for Spark frames; in one process there is only one")
-    table = to_table(data)
-    made = make_plan(table.schema, windows, aggs, by, time, order_by, empty)
-    output_schema(made)
-    return aggregate_table(made, table)
+    table = in_known_layouts(arrow_table(data))
+    _check_time(time, table, data)
+    grouping = grouping_of(by, table.schema)
+    table = grouping.with_keys(table)
+    made = make_plan(table.schema, windows, aggs, grouping.names, time, order_by, empty)
+    schema = output_schema(made)
+    if flatten:
+        flat_names(schema)
+    result = aggregate_table(made, table)
+    return like(data, flattened(result) if flatten else result)
 
 
 def over(
@@ -95,46 +111,38 @@ def over(
         raise InvalidArgument("windows is missing; give W.trailing(...) or W.trailing_rows(...)")
     if is_spark(data):
         from sash.spark.batch import over_frame
+        from sash.spark.frames import keyed
         from sash.spark.requests import Request
         from sash.spark.stream import over_stream
         from sash.spark.watermarks import StreamOptions
 
+        own = data.columns
+        data, by = keyed(data, by)
         request = Request(windows, aggs, by, time, order_by, trailing=True)
         if data.isStreaming:
-            return over_stream(data, request, StreamOptions.of(watermark, None, "final", late, None, max_ahead, buckets, "auto"))
-        return over_frame(data, request)
-    table = to_table(data)
-    plan = make_plan(table.schema, windows, aggs, by, time, order_by, trailing=True)
+            found = over_stream(data, request, StreamOptions.of(watermark, None, "final", late, None, max_ahead, buckets, "auto"))
+        else:
+            found = over_frame(data, request)
+        return found.drop(*[name for name in data.columns if name not in own])
+    given = arrow_table(data)
+    table = in_known_layouts(given)
+    _check_time(time, table, data)
+    grouping = grouping_of(by, table.schema)
+    table = grouping.with_keys(table)
+    plan = make_plan(table.schema, windows, aggs, grouping.names, time, order_by, trailing=True)
     over_names(plan)
-    return over_table(plan, table)
+    result = over_table(plan, table)
+    new = result.column_names[table.num_columns :]
+    for name in new:  # the rows come back as they were given
+        given = given.append_column(result.schema.field(name), result.column(name))
+    return like(data, given)
 
 
-def is_spark(data: Any) -> bool:
-    """Whether data is a Spark frame, classic or Connect; Spark is not imported to find out."""
-    return any(kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql.") for kind in type(data).__mro__)
-
-
-def to_table(data: Any) -> pa.Table:
-    """Whatever speaks Arrow as a table."""
-    return without_views(_arrow(data))
-
-
-def _arrow(data: Any) -> pa.Table:
-    if isinstance(data, pa.Table):
-        return data
-    if isinstance(data, pa.RecordBatch):
-        return pa.Table.from_batches([data])
-    if type(data).__module__.partition(".")[0] == "pandas":
-        return pa.Table.from_pandas(data, preserve_index=False)
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.table(data)
-    if hasattr(data, "to_arrow_table"):  # DuckDB relations of older versions
-        return data.to_arrow_table()
-    if isinstance(data, dict):
-        return pa.table(data)
-    raise InvalidType(
-        f"data must speak Arrow (a pyarrow Table, a pandas or polars frame, a DuckDB relation), not {type(data).__qualname__}"
-    )
+def _check_time(time: Any, table: pa.Table, data: Any) -> None:
+    """A time that is the index of a pandas frame is not among its columns."""
+    names = [n for n in getattr(getattr(data, "index", None), "names", None) or [] if n is not None]
+    if isinstance(time, str) and time in names and time not in table.column_names:
+        raise UnknownName(f"time={time!r} is the index of the frame; windows are measured in a column: use frame.reset_index()")
 
 
 def _check_batch(emit: str) -> None:

@@ -137,6 +137,24 @@ def _unescaped(match: re.Match[str]) -> str:
     return _ESCAPES.get(code, code)
 
 
+def split_alias(text: str) -> tuple[str, str | None]:
+    """``k % 2 as parity`` as its two parts; the name is None where there is none.
+
+    >>> split_alias("k % 2 as parity"), split_alias("cast(k as int)")
+    (('k % 2', 'parity'), ('cast(k as int)', None))
+    """
+    from sqlglot.dialects.databricks import Databricks
+    from sqlglot.errors import SqlglotError
+
+    try:
+        tokens = Databricks().tokenize(text)
+    except SqlglotError:
+        return text, None
+    if len(tokens) > 2 and tokens[-2].text.lower() == "as" and re.fullmatch(r"\w+|`[^`]+`", text[tokens[-1].start : tokens[-1].end + 1]):
+        return text[: tokens[-2].start].rstrip(), tokens[-1].text
+    return text, None
+
+
 def tree_of(text: str) -> Any:
     """The syntax tree, with functions anonymous under their own names in lower case, and literals as they are meant."""
     import sqlglot

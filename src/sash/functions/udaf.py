@@ -87,12 +87,24 @@ class UserAggregate(Aggregate):
         return pa.bool_() if self.output == "bool" else pa.from_numpy_dtype(self.output)
 
 
+def user_type(t: pa.DataType) -> pa.DataType:
+    """The type in which a column reaches users' functions: times in microseconds and dates in days, whatever the unit that they came in."""
+    if pa.types.is_timestamp(t):
+        return pa.timestamp("us", t.tz)
+    if pa.types.is_duration(t):
+        return pa.duration("us")
+    if pa.types.is_time(t):
+        return pa.time64("us")
+    return pa.date32() if pa.types.is_date(t) else t
+
+
 def udaf(state: Sequence[str]) -> Callable[[type], UserAggregate]:
     """Turn a class with ``identity``, ``lift``, ``combine`` and ``lower`` into an aggregate.
 
     ``state`` are the types of the partial's fields. ``invert(a, b)`` is optional, and only right where it is exact;
     ``commutative = True`` allows rows to be joined in any order; ``returns`` names the result type, which is otherwise taken
-    from ``lower``.
+    from ``lower``. ``lift`` gets times as integers, whatever the unit that a column came in: timestamps in microseconds since the epoch,
+    durations in microseconds, times of day in microseconds since midnight, dates in days since the epoch.
 
     >>> import numpy as np, sash
     >>> @sash.udaf(state=("float64", "float64"))

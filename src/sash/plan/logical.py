@@ -12,8 +12,9 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, InvalidType, InvalidWindow, unknown
 from sash.expressions import Expression, parse
 from sash.functions.call import Call, resolve
-from sash.functions.udaf import UserAggregate
+from sash.functions.udaf import UserAggregate, user_type
 from sash.plan.clock import ProcessingTime
+from sash.plan.hints import hint
 from sash.types import FAR_BACK, Measure, measure_of
 from sash.windows.base import Window
 
@@ -151,9 +152,9 @@ def output_type(column: Column) -> pa.DataType:
     return aggregate.returns(*column.types)
 
 
-def check_request(windows: dict[str, Any], aggs: Any) -> None:
+def check_request(windows: Any, aggs: Any, *, trailing: bool = False) -> None:
     """What can be checked of windows and aggregates before columns are known."""
-    _specs(windows, trailing=False)
+    _specs(windows, trailing)
     calls_of(aggs)
 
 
@@ -166,7 +167,9 @@ def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]
         if not isinstance(name, str) or not name:
             raise InvalidArgument(f"windows has the name {name!r}; names are text")
         if not isinstance(window, Window):
-            raise InvalidArgument(f"windows must be made with sash.windows, or be a dictionary of such; {name!r} is {window!r}")
+            raise InvalidArgument(
+                f"windows must be made with sash.windows, or be a dictionary of such; {name!r} is {window!r}{hint(window)}"
+            )
         if trailing and not window.is_trailing:
             raise InvalidWindow(f"over takes trailing windows (W.trailing, W.trailing_rows); {window!r} is for sash.aggregate")
         if not trailing and window.is_trailing:
@@ -179,6 +182,9 @@ def calls_of(aggs: Any) -> list[Call]:
     given = list(aggs) if isinstance(aggs, list | tuple) else [aggs]
     if not given:
         raise InvalidArgument("aggs is empty; give at least one aggregate, e.g. S.count()")
+    for a in given:
+        if hint(a):
+            raise InvalidType(f"aggs takes aggregates of sash.functions, not {a!r}{hint(a)}")
     calls = [resolve(a, "aggs") for a in given]
     for call in calls:
         aggregate = call.aggregate
@@ -193,6 +199,8 @@ def calls_of(aggs: Any) -> list[Call]:
 def _call_column(call: Call, schema: pa.Schema) -> Column:
     inputs = tuple(expression_of(text, schema) for text in call.inputs)
     types = tuple(_plain_type(e.type(schema)) for e in inputs)
+    if isinstance(call.aggregate, UserAggregate):
+        types = tuple(user_type(t) for t in types)
     condition = None
     if call.condition is not None:
         condition = expression_of(call.condition, schema)
@@ -234,7 +242,7 @@ def check_columns(schema: pa.Schema, by: Any, time: Any, order_by: Any) -> None:
 
 def _column(given: Any, argument: str, schema: pa.Schema) -> str:
     if not isinstance(given, str):
-        raise InvalidArgument(f"{argument} must be the name of a column, not {given!r}")
+        raise InvalidArgument(f"{argument} must be the name of a column, not {given!r}{hint(given)}")
     if given not in schema.names:
         raise unknown(f"column in {argument}", given, schema.names)
     return given
@@ -243,8 +251,8 @@ def _column(given: Any, argument: str, schema: pa.Schema) -> str:
 def _names(given: Any, argument: str, schema: pa.Schema) -> tuple[str, ...]:
     if given is None:
         return ()
-    if not isinstance(given, Iterable):
-        raise InvalidArgument(f"{argument} must be a column's name or several, not {given!r}")
+    if not isinstance(given, Iterable) or hint(given):
+        raise InvalidArgument(f"{argument} must be a column's name or several, not {given!r}{hint(given)}")
     names = [given] if isinstance(given, str) else list(given)
     for name in names:
         _column(name, argument, schema)

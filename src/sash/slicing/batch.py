@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from sash.plan.tables import Facts, choose_slices, most_places
 from sash.slicing import order
 from sash.slicing.keys import Keys, encode, span_of
 from sash.slicing.partials import FieldPartials, Partials, partials_of
-from sash.slicing.ranges import look_at
+from sash.slicing.ranges import Ranges, look_at
 from sash.slicing.results import result_table
 from sash.slicing.shapes import handler
 from sash.slicing.view import Bounds, SortedRows, View
@@ -79,14 +79,21 @@ def check_span(first: int, last: int, name: str) -> None:
         )
 
 
-def sliced(plan: Plan, stream: Stream) -> tuple[View, list[Partials]]:
+def sliced(plan: Plan, stream: Stream, how: tuple[Choice, Array | None] | None = None) -> tuple[View, list[Partials]]:
     """Rows to slices, and each aggregate's partials over them."""
-    choice, edges = how_to_slice(plan, stream)
+    choice, edges = how or how_to_slice(plan, stream)
     if choice.algorithm == "scatter":
         assert edges is not None
         partials = [partials_of(c, stream.table) for c in plan.columns]
         return scattered(stream, partials, edges), partials
     return gathered(plan, stream)
+
+
+def slice_spans(plan: Plan, stream: Stream) -> tuple[int, list[Ranges]]:
+    """How many slices there are, and each query's windows as ranges of them; nothing is aggregated."""
+    view, _ = sliced(replace(plan, columns=()), stream, how_to_slice(plan, stream))
+    bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
+    return len(view.starts), [look_at(b.lo, b.hi) for b in bounds]
 
 
 def how_to_slice(plan: Plan, stream: Stream) -> tuple[Choice, Array | None]:

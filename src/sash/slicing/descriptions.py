@@ -22,7 +22,7 @@ from sash.windows.session import Session
 from sash.windows.sliding import Sliding
 from sash.windows.unbounded import Unbounded
 
-DURATIONS = ("lateness", "idle", "max_ahead")
+DURATIONS = ("lateness", "idle", "max_ahead", "watermark")
 SPECS: dict[str, type[Window]] = {c.__name__: c for c in (Sliding, Session, RowWindow, Punctuation, LastRows, Band, Unbounded)}
 
 
@@ -37,6 +37,8 @@ class Options:
     late: str = "drop"
     idle: Duration | None = None
     max_ahead: Duration | None = None
+    watermark: Duration | None = None
+    """How far the watermark stays behind the newest row, where it advances by itself."""
 
 
 @dataclass
@@ -81,7 +83,7 @@ def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]
             raise InvalidSnapshot(f"window {name!r} is a user's own ({description['own']}): restore(bytes, windows=...)")
         specs[name] = spec
     settings = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
-    durations = {n: None if query[n] is None else Duration(**query[n]) for n in DURATIONS}
+    durations = {n: None if query.get(n) is None else Duration(**query[n]) for n in DURATIONS}
     if isinstance(query["time"], dict):
         settings["time"] = ProcessingTime(query["time"]["clock"])
     return {"windows": specs, "aggs": _calls(query["aggs"], aggs), **settings, **durations}
@@ -122,9 +124,13 @@ def canonical(description: Any) -> Any:
     if "own" in description:  # settings are for people to read; the digest has them
         return {n: v for n, v in description.items() if n != "settings"}
     meant = {n: canonical(v) for n, v in description.items()}
+    if meant.get("window") == "TrailingRowWindow":
+        meant.setdefault("closed", "both")  # older descriptions had no other
     for name in ("by", "order_by"):
         if name in meant:
-            meant[name] = [] if meant[name] is None else [meant[name]] if isinstance(meant[name], str) else list(meant[name])
+            given = meant[name]
+            if not isinstance(given, dict):
+                meant[name] = [] if given is None else [given] if isinstance(given, str) else list(given)
     if isinstance(meant.get("lateness"), dict) and not any(meant["lateness"].values()):
         meant["lateness"] = None
     return meant

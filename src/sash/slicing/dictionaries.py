@@ -62,7 +62,9 @@ def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
         if not (t.is_null(found.type) or t.is_integer(found.type) or t.is_floating(found.type) or t.is_decimal(found.type)):
             raise TypeError(f"there are values of type {found.type}")
         return found.cast(wanted)
-    if (t.is_timestamp(wanted) or t.is_duration(wanted)) and not any(isinstance(v, int) for v in values):  # integers are ticks
+    if t.is_temporal(wanted):
+        _check_times(values, wanted)
+    if t.is_timestamp(wanted) or t.is_duration(wanted):
         return _finest(values, wanted).cast(wanted)  # which refuses to lose anything
     found = pa.array(values, wanted, from_pandas=t.is_temporal(wanted))  # pandas' NaT is null
     if t.is_floating(wanted):
@@ -73,6 +75,16 @@ def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
     elif t.is_date(wanted) and any(isinstance(v, datetime.datetime) and found[k].is_valid for k, v in enumerate(values)):
         raise TypeError("there are times among the dates")
     return found
+
+
+def _check_times(values: list[Any], wanted: pa.DataType) -> None:
+    """Times are times: an integer has no unit, and a time without a zone is no instant (nor the other way round)."""
+    for v in values:
+        if isinstance(v, int | float) and v == v:
+            raise TypeError(f"{v!r} is a number, and has no unit; give a datetime, or make the whole stream measured in integers")
+        if isinstance(v, datetime.datetime) and pa.types.is_timestamp(wanted) and v == v and (v.tzinfo is None) is not (wanted.tz is None):
+            has, lacks = ("no", "has one") if v.tzinfo is None else ("a", "has none")
+            raise TypeError(f"{v.isoformat()} has {has} time zone, and the column {lacks}")
 
 
 def _finest(values: list[Any], wanted: pa.DataType) -> pa.Array:

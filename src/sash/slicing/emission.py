@@ -29,13 +29,14 @@ class Emission:
     def __init__(self, plan: Plan, emit: str) -> None:
         self.plan = plan
         self.schema = emitted_schema(plan, emit)
-        self._nothing = self.schema.empty_table()
+        self.nothing = self.schema.empty_table()
+        """What a step gives that nothing is due in."""
         self._pages = Pages(plan, self.schema) if fit_on_pages(plan, self.schema) else None
 
     def table(self, keys: KeyIndex, parts: list[Part]) -> pa.Table:
         """Reports with their results."""
         if not parts:
-            return self._nothing
+            return self.nothing
         part = None if self._pages is None else self._pages.part(parts)
         return self._made(keys, parts) if part is None else part
 

@@ -40,6 +40,8 @@ def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | 
     if column.condition is not None:
         held = column.condition.evaluate(table).fill_null(False).to_numpy(zero_copy_only=False)
     values = [_plain(_where(e, table, held)) for e in column.inputs]
+    if isinstance(column.call.aggregate, UserAggregate):
+        values = [columns.in_type(v, t) for v, t in zip(values, column.types, strict=True)]
     for k, v in enumerate(values):
         if k not in kept and v.null_count:
             known = v.is_valid().to_numpy(zero_copy_only=False)

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sash.columns import Array, without_views
+from sash.columns import Array, in_known_layouts
 from sash.errors import InvalidType
 from sash.expressions import Expression, parse
 from sash.plan.logical import Plan
 from sash.slicing.batch import check_span
 from sash.slicing.dictionaries import check_names, of_dictionaries
 from sash.slicing.keys import span_of
-from sash.types import FAR_AHEAD
+from sash.slicing.plain_rows import PlainRows
 from sash.windows.base import Shape
 
 MOST_WAITING = 1 << 16
@@ -25,9 +25,9 @@ MOST_WAITING = 1 << 16
 def to_batches(given: Any, schema: pa.Schema | None) -> list[pa.RecordBatch]:
     """Whatever a user may add, as Arrow; rows given as dictionaries take the stream's schema."""
     if isinstance(given, pa.RecordBatch):
-        return [without_views(given)]
+        return [in_known_layouts(given)]
     if isinstance(given, pa.Table):
-        given = without_views(given)
+        given = in_known_layouts(given)
         return given.to_batches() or [pa.RecordBatch.from_pylist([], schema=given.schema)]
     if isinstance(given, dict):
         given = [given]
@@ -61,7 +61,7 @@ class Intake:
         self.rows = 0
         self._arrived: list[Arrived] = []
         self._dictionaries: list[dict[str, Any]] = []
-        self._types = _python_types(plan.schema)
+        self.plain = PlainRows(plan.schema, plan.time)
         self._names = plan.schema.names
         self._time = self._names.index(plan.time)
         self.with_queries(plan)
@@ -81,13 +81,22 @@ class Intake:
     def is_full(self) -> bool:
         return self.rows >= MOST_WAITING
 
-    def put(self, given: Any) -> None:
-        """Take rows in, or raise and take none."""
-        if isinstance(given, list) and self._types is not None and not self._computed and self._are_plain(given):
-            self._dictionaries += [dict(row) for row in given]  # they may change after this
+    @property
+    def are_all_plain(self) -> bool:
+        """Whether all that waits are dictionaries that fit as they are."""
+        return not self._arrived
+
+    def put(self, given: Any) -> tuple[int, int] | None:
+        """Take rows in, or raise and take none; their first and last time, None if none has one."""
+        if type(given) is list and not self._computed and not self._limited and (ticks := self.plain.ticks(given)):
+            for row in given:
+                self._dictionaries.append(row.copy())  # they may change after this
             self.rows += len(given)
-            return
-        self.put_checked(self.checked(given))
+            return (ticks[0], ticks[0]) if len(ticks) == 1 else (min(ticks), max(ticks))
+        arrived = self.checked(given)
+        self.put_checked(arrived)
+        timed = [a for a in arrived if len(a.ticks)]
+        return (min(a.first for a in timed), max(a.last for a in timed)) if timed else None
 
     def put_checked(self, arrived: list[Arrived]) -> None:
         """Take rows in that :meth:`checked` has found fit."""
@@ -140,14 +149,6 @@ class Intake:
         ticks = np.concatenate([np.empty(0, np.int64), *[a.ticks for a in timed]])
         return Arrived(table, ticks, min([a.first for a in timed], default=0), max([a.last for a in timed], default=0))
 
-    def _are_plain(self, rows: list[Any]) -> bool:
-        types = self._types
-        assert types is not None
-        for row in rows:
-            if not isinstance(row, dict) or row.keys() != types.keys() or not all(isinstance(row[n], t) for n, t in types.items()):
-                return False
-        return True
-
     def _settle(self) -> None:
         if self._dictionaries:
             self._arrived.append(self._with_times(of_dictionaries(self._dictionaries, self.plan.schema)))
@@ -168,20 +169,3 @@ class Intake:
                 column = pa.nulls(len(column), field.type)
             columns.append(column)
         return pa.RecordBatch.from_arrays(columns, schema=wanted)
-
-
-def _python_types(schema: pa.Schema) -> dict[str, tuple[type, ...]] | None:
-    """Which Python values each column takes without a look at Arrow; None if some column needs one."""
-    plain: dict[pa.DataType, type] = {pa.int64(): _Int64, pa.float64(): float, pa.string(): str, pa.bool_(): bool}
-    if any(f.type not in plain for f in schema):
-        return None
-    return {f.name: (plain[f.type], type(None)) for f in schema}
-
-
-class _Int64Meta(type):
-    def __instancecheck__(cls, value: object) -> bool:
-        return type(value) is int and -(FAR_AHEAD >> 1) < value < FAR_AHEAD >> 1
-
-
-class _Int64(metaclass=_Int64Meta):
-    """An integer that fits, and that would do as a time as well."""

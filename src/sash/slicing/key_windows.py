@@ -35,6 +35,10 @@ class KeyWindows:
         if len(ticks):
             self.waiting.add(table, ticks, codes, ids)
 
+    def next_due(self, after: int) -> int:
+        """A horizon before which nothing can be due: these windows depend on the rows that come."""
+        return FAR_BACK
+
     def _grown(self, keys: int) -> None:
         """There are so many keys."""
         for query in self.plan.queries:

@@ -17,9 +17,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.errors import InvalidArgument, LateRow, SashError, unknown
+from sash.errors import InvalidArgument, InvalidType, LateRow, SashError, unknown
+from sash.functions.udaf import UserAggregate
 from sash.plan.clock import ProcessingTime
-from sash.plan.logical import NO_TIME, Plan, Query, check_request, make_plan, make_query
+from sash.plan.grouping import Grouping, grouping_of
+from sash.plan.logical import NO_TIME, Plan, Query, calls_of, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
 from sash.slicing import decisions
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
@@ -37,7 +39,7 @@ from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.snapshots import pack, unpack
 from sash.slicing.window_manager import State, Step, WindowManager
 from sash.types import FAR_AHEAD, FAR_BACK, Duration
-from sash.windows.base import Periodic, RowsBefore, Window
+from sash.windows.base import Gaps, Periodic, RowsBefore, Window
 
 Array = npt.NDArray[Any]
 
@@ -93,6 +95,7 @@ class Operator:
         late: str = "drop",
         idle: Any = None,
         max_ahead: Any = None,
+        watermark: Any = None,
     ) -> None:
         given = dict(windows) if isinstance(windows, dict) else {"window": windows}
         check_request(given, aggs)
@@ -106,9 +109,11 @@ class Operator:
             raise InvalidArgument(f"store must be one of {', '.join(STORES)}; not {store!r}")
         if not isinstance(ordered, bool):
             raise InvalidArgument(f"ordered must be True or False, not {ordered!r}")
+        if ordered and watermark is not None:
+            raise InvalidArgument("watermark is for streams that may be out of order; with ordered=True every row is a watermark")
         options = Options(
-            ordered, store, check_duration_option("lateness", lateness), emit, late,
-            check_duration_option("idle", idle), check_duration_option("max_ahead", max_ahead),
+            ordered, store, check_duration_option("lateness", lateness), emit, late, check_duration_option("idle", idle),
+            check_duration_option("max_ahead", max_ahead), check_duration_option("watermark", watermark),
         )  # fmt: skip
         self._asked = Asked(given, aggs, by, time, order_by, options)
         self._plan: Plan | None = None
@@ -125,35 +130,113 @@ class Operator:
         self._last_seen = np.empty(0, np.int64)
         self._is_closed = False
         self._keys_to_check = FEWEST_KEYS
+        self._grouping = Grouping((), {})
+        self._own_schema: pa.Schema | None = None
+        """The columns of the rows as they come, without computed keys."""
+        self._undecided: list[pa.RecordBatch] = []
+        """Rows that came before every column had a value to tell its type by."""
+        self._due = FAR_BACK
+        """Nothing is due before this time (:meth:`_reach`)."""
+        self._latest_put = FAR_BACK
+        self._shortest_gap: int | None = None
         self._key_slack = 2.0
         """By how much the keys that are remembered may outgrow those that lived when that was last looked at."""
 
     # Rows in.
 
     def add(self, batch: Any) -> pa.Table | None:
-        """Take rows in: anything that speaks Arrow, or a list of dictionaries. In a declared in-order stream the results come back."""
+        """Take rows in: anything that speaks Arrow, or a list of dictionaries.
+
+        In a declared in-order stream, and with ``watermark=``, the results come back.
+        """
         self._check_open()
         if self._clock is not None:
             batch = self._stamped(batch)
-        is_first = self._intake is None
-        if is_first:
-            self._start(to_batches(batch, None)[0].schema)
+        options = self._asked.options
+        if self._intake is None:
+            found = self._first(batch)
+            if found is None:
+                return self._results_of_nothing()
+            batch = found
+        elif self._grouping.computed:
+            batch = self._keyed(to_batches(batch, self._own_schema))
         assert self._intake is not None
-        newest = None
-        try:
-            if self._asked.options.ordered:
-                newest = self._put_in_order(batch)
-            else:
-                self._intake.put(batch)
-        except SashError:
-            if is_first:  # nothing was taken in: the next batch is the first
-                self._plan, self._intake, self._states = None, None, []
-            raise
-        if newest is not None:
-            return self._step(max(self._watermark, newest))
+        if options.ordered:
+            return self._step(max(self._watermark, self._put_in_order(batch)))
+        span = self._intake.put(batch)
+        if span is not None:
+            self._arrived(*span)
         if self._intake.is_full or self._ahead is not None:  # what is too far ahead is seen by the clock of now
             self._flush()
-        return None
+        if options.watermark is None:
+            return None
+        newest = self._newest if self._ahead is not None else max(self._newest, span[1] if span is not None else FAR_BACK, self._latest_put)
+        return self._advanced(max(self._watermark, newest - self._delay)) if newest > FAR_BACK else self._emission.nothing
+
+    def _arrived(self, first: int, last: int) -> None:
+        """Rows of these times wait: they may make something due."""
+        self._latest_put = max(self._latest_put, last)
+        if first < self._reach(self._watermark):
+            self._flush()  # whether they are late is asked of the watermark that they met
+            self._due = FAR_BACK
+        elif self._shortest_gap is not None:
+            self._due = min(self._due, first + self._shortest_gap + 1)
+
+    def _first(self, given: Any) -> Any:
+        """Plan for the first rows; None while some column has no value yet, and so no type: its rows wait."""
+        batches = to_batches(given, None)
+        schema = batches[0].schema
+        if self._undecided:
+            known = {f.name: f for f in self._undecided[0].schema}
+            schema = pa.schema([known[f.name] if pa.types.is_null(f.type) and f.name in known else f for f in schema])
+            if set(schema.names) != set(known):
+                raise InvalidArgument(f"the batch has the columns {', '.join(schema.names)}; the first one had {', '.join(known)}")
+        if any(pa.types.is_null(f.type) for f in schema) and not self._asked.options.ordered:
+            typed = [_with_schema(b, schema) for b in [*self._undecided, *batches]]
+            self._undecided = typed
+            return None
+        return self._begin(schema, batches)
+
+    def _begin(self, schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
+        """The columns are known: all rows that came so far. If they do not fit, the operator is as it was."""
+        schema = pa.schema([f.with_type(pa.float64()) if self._is_number(f) else f for f in schema])
+        rows = pa.Table.from_batches([_with_schema(b, schema) for b in [*self._undecided, *batches]])
+        try:
+            self._grouping = grouping_of(self._asked.by, schema)
+            self._own_schema = schema
+            rows = self._grouping.with_keys(rows)
+            self._start(rows.schema)
+            assert self._intake is not None
+            self._intake.checked(rows)
+        except SashError:
+            self._plan, self._intake, self._states = None, None, []
+            raise
+        self._undecided = []
+        return rows
+
+    def _is_number(self, field: pa.Field) -> bool:
+        """Whether a column that has had no value will be taken for numbers: aggregates read it, and nothing else does."""
+        asked = self._asked
+        read = [text for call in calls_of(asked.aggs) for text in call.inputs]
+        others = [asked.time, *(n for given in (asked.by, asked.order_by) for n in ([given] if isinstance(given, str) else given or []))]
+        return bool(pa.types.is_null(field.type)) and field.name in read and field.name not in others
+
+    def _keyed(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        """Rows with their computed keys."""
+        assert self._own_schema is not None
+        return self._grouping.with_keys(pa.Table.from_batches([_with_schema(b, self._own_schema) for b in batches]))
+
+    def _decide(self) -> None:
+        """A step is asked for: columns that have had no value count as doubles from now on."""
+        if self._intake is None and self._undecided:
+            rows = self._begin(self._undecided[0].schema, [])
+            assert self._intake is not None
+            span = self._intake.put(rows)
+            if span is not None:
+                self._arrived(*span)
+
+    def _results_of_nothing(self) -> pa.Table | None:
+        return None if self._asked.options.watermark is None else pa.table({})
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -164,12 +247,13 @@ class Operator:
         asked, options = self._asked, self._asked.options
         time = asked.time if self._clock is None else self._clock.name
         if plan is None:
-            plan = make_plan(schema, asked.windows, asked.aggs, asked.by, time, asked.order_by)
+            plan = make_plan(schema, asked.windows, asked.aggs, self._grouping.names, time, asked.order_by)
         plan = replace(plan, named=True)
         self._emission = Emission(plan, options.emit)
         self._lateness = 0 if options.lateness is None else plan.measure.ticks(options.lateness, "lateness")
         self._idle = None if options.idle is None else plan.measure.ticks(options.idle, "idle")
         self._ahead = None if options.max_ahead is None else self._ahead_of(plan, options.max_ahead)
+        self._delay = 0 if options.watermark is None else plan.measure.ticks(options.watermark, "watermark")
         self._keys = KeyIndex(schema, plan.by)
         self._plan = plan
         self._reads = list(plan.reads)
@@ -185,6 +269,23 @@ class Operator:
             home = homes(len(self._states)) if homes is not None and at[0] == "slices" else None
             self._states.append(self._state(at[0], plan.with_queries(tuple(groups[at])), home=home))
         self._intake = Intake(plan, self._latest)
+        self._set_due()
+
+    def _set_due(self) -> None:
+        """When something is due next, as far as that can be known without a look at rows."""
+        assert self._plan is not None
+        gaps = [q.shape.gap for q in self._plan.queries if isinstance(q.shape, Gaps)]
+        self._shortest_gap = min(gaps, default=None)
+        options = self._asked.options
+        own = any(isinstance(c.call.aggregate, UserAggregate) for c in self._plan.columns)  # whose errors belong to the rows of one step
+        changing = options.emit == "running" or (options.emit == "update" and any(q.window.never_ends for q in self._plan.queries))
+        plain = self._idle is None and self._ahead is None and not options.ordered and not changing and not own
+        after = self._reach(self._watermark)
+        self._due = min([state.next_due(after) for state in self._states], default=FAR_BACK) if plain else FAR_BACK
+
+    def _reach(self, watermark: int) -> int:
+        """Up to when windows are reported at a watermark: to the end of the lateness, or at once where they may be revised."""
+        return watermark - self._lateness if self._asked.options.emit == "final" else watermark
 
     @property
     def _keeps_rows(self) -> bool:
@@ -219,8 +320,8 @@ class Operator:
         """Rows with the time of now."""
         assert self._clock is not None
         schema = None
-        if self._plan is not None:
-            schema = pa.schema([f for f in self._plan.schema if f.name != self._clock.name])
+        if self._own_schema is not None:
+            schema = pa.schema([f for f in self._own_schema if f.name != self._clock.name])
         batches = to_batches(given, schema)
         if self._clock.name in batches[0].schema.names:
             raise InvalidArgument(f"the rows have a column named {self._clock.name!r} already; use time={self._clock.name!r}, or rename it")
@@ -345,20 +446,32 @@ class Operator:
     def advance(self, watermark: Any) -> pa.Table:
         """No row older than ``watermark`` is expected any more; what that makes ready comes back."""
         self._check_open()
+        self._decide()
         if self._plan is None:
             raise InvalidArgument("advance needs a batch first: the time column's type is not known yet; add one, even an empty one")
         if self._asked.options.ordered:
             raise InvalidArgument("in a declared in-order stream every row is a watermark; add gives the results")
-        tick = self._plan.measure.tick(watermark, "watermark")
+        assert self._intake is not None
+        quick = self._intake.plain.tick(watermark)
+        tick = self._plan.measure.tick(watermark, "watermark") if quick is None else quick
         if tick < self._watermark:
             raise InvalidArgument(f"watermark {watermark!r} lies before the one given last; a watermark only advances")
         if abs(tick) >= FAR_AHEAD >> 1:
             raise InvalidArgument(f"watermark {watermark!r} is too far away")
-        return self._step(tick)
+        return self._advanced(tick)
+
+    def _advanced(self, watermark: int) -> pa.Table:
+        """The results of a watermark; if nothing is due, rows just go on waiting."""
+        assert self._intake is not None
+        if self._reach(watermark) < self._due and self._intake.are_all_plain:
+            self._watermark = watermark
+            return self._emission.nothing
+        return self._step(watermark)
 
     def close(self) -> pa.Table:
         """The stream has ended: all windows that are still open."""
         self._check_open()
+        self._decide()
         if self._plan is None:
             self._is_closed = True
             return pa.table({})
@@ -394,6 +507,7 @@ class Operator:
                     self._manager.forget(query.name, idle)
         if self._plan.by and self._keys.count > self._keys_to_check:
             self._forget_keys()
+        self._set_due()
         return result
 
     def _idle_keys(self, idle: int, horizon: int) -> Array:
@@ -454,6 +568,7 @@ class Operator:
         self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
+        self._due = FAR_BACK
         assert self._intake is not None
         self._intake.with_queries(plan)
         kind = self._kind(window)
@@ -476,6 +591,7 @@ class Operator:
         if self._plan is None:
             return
         self._flush()
+        self._due = FAR_BACK
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
         assert self._intake is not None
         self._intake.with_queries(self._plan)
@@ -494,6 +610,7 @@ class Operator:
         """All state as bytes, for :meth:`restore`."""
         if self._is_closed:
             raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
+        self._decide()
         self._flush()
         header: dict[str, Any] = {"query": of_request(self._asked), "stats": vars(self._stats), "started": self._plan is not None}
         sections: dict[str, pa.Table] = {}
@@ -532,7 +649,10 @@ class Operator:
         return op
 
     def _resume(self, header: dict[str, Any], sections: dict[str, pa.Table]) -> None:
-        self._start(sections["schema"].schema)
+        schema = sections["schema"].schema
+        self._grouping = grouping_of(self._asked.by, schema, may_exist=True)
+        self._own_schema = pa.schema([f for f in schema if f.name not in self._grouping.computed])
+        self._start(schema)
         assert self._plan is not None
         self._keys.restore([c.combine_chunks() for c in sections["keys"].columns])
         self._recall(header)
@@ -548,6 +668,7 @@ class Operator:
             state = self._state(kind, self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
             state.load(facts, sections[f"state{k}"])
             self._states.append(state)
+        self._due = FAR_BACK
 
     # Looking at it.
 
@@ -584,3 +705,16 @@ class Operator:
             if isinstance(state, SliceState):
                 lines.append(f"slices: {state.choice.algorithm} ({'; '.join(state.choice.reasons)})")
         return "\n".join(lines)
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch whose columns of only nulls have the types that became known; raises where others differ."""
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        if column.type != field.type:
+            if not pa.types.is_null(column.type):
+                raise InvalidType(f"column {field.name!r} has the type {column.type}; before it was {field.type}")
+            column = pa.nulls(len(column), field.type)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

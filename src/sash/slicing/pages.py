@@ -14,8 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.plan.logical import REVISION, Plan, output_type
+from sash.plan.ranges import FEW_RANGES
 from sash.slicing.inputs import stored_form
-from sash.slicing.ranges import FEW_RANGES, look_at
+from sash.slicing.ranges import look_at
 from sash.slicing.slice_state import SliceState
 from sash.slicing.window_manager import Part
 from sash.types import dtype

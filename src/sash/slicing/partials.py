@@ -18,14 +18,13 @@ from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import generate, vector_reason, vector_width
 from sash.plan.logical import Column, output_type
+from sash.plan.ranges import PREFIXES, choose_ranges
 from sash.slicing import ranges
 from sash.slicing.inputs import Fields, evaluated, fields
 from sash.slicing.ranges import Ranges
 
 Array = npt.NDArray[Any]
 
-PREFIX = 4
-"""Sums of everything before each place are worth their while for this many places per range."""
 LONG_SLICE = 32
 """Slices of this many rows on average are read in vector lanes."""
 
@@ -141,7 +140,7 @@ class FieldPartials(Partials):
 
     def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
         form = self.inputs.form
-        if form.invertible and form.identity is not None and len(asked) * PREFIX >= count:
+        if choose_ranges(form, asked, count).algorithm == PREFIXES:
             if self._prefixes is None or self._prefixes[0] != partials:
                 self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
             return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), answered(asked, counts))

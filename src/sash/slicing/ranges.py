@@ -16,15 +16,10 @@ from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
+from sash.plan.ranges import ONE_BY_ONE, TWO_STACKS, choose_without_inverse
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
-
-FROM_SCRATCH = 4
-"""Ranges in no order that have no more places together than this many times all places are aggregated one by one."""
-
-FEW_RANGES = 4
-"""So few are aggregated one by one, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +34,11 @@ class Ranges:
 
     def __len__(self) -> int:
         return len(self.lo)
+
+    @property
+    def total(self) -> int:
+        """How many places all ranges have together."""
+        return int((self.hi - self.lo).sum())
 
     def without_empty(self) -> tuple[Ranges, Array | None]:
         """Those that hold something, and which of all they are (None: all)."""
@@ -79,7 +79,8 @@ def of_prefixes(form: Form, states: list[Array], asked: Ranges) -> Output:
 def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
     """The results of ranges that are not empty, over ``count`` rows or partials."""
     lo, hi, longest = asked.lo, asked.hi, asked.longest
-    if asked.only_advance and len(lo) > FEW_RANGES:
+    algorithm = choose_without_inverse(asked, count).algorithm
+    if algorithm == TWO_STACKS:
         module = generate(blocks.ranges, form, masked=masked, partials=partials)
         kernel = compiled(module)
         output = make_output(form, module, len(lo))
@@ -92,7 +93,7 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
         few = parts and longest * len(parts) > 2 * max(len(lo), count)
         threads.each(work, [(0, len(lo))] if few else parts)
         return check(output, form)
-    if len(lo) <= FEW_RANGES or int((hi - lo).sum()) <= FROM_SCRATCH * count:
+    if algorithm == ONE_BY_ONE:
         return one_by_one(form, compiled(generate(reduce.ranges, form, masked=masked, partials=partials)), source, asked)
     fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
     answer = generate(flat_fat.ranges, form, masked=True, partials=True)

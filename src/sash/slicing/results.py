@@ -68,3 +68,23 @@ def rank_column(bounds: Bounds) -> pa.Array:
     if bounds.rows is None:
         return pa.nulls(len(bounds), RANKS)
     return pa.StructArray.from_arrays([pa.array(r, pa.int64()) for r in bounds.rows], fields=list(RANKS))
+
+
+def flat_names(schema: pa.Schema) -> list[str]:
+    """The names of a result whose windows are columns; raises where two are the same."""
+    found = [flat for f in schema for flat in ([f"{f.name}_start", f"{f.name}_end"] if is_window(f) else [f.name])]
+    check_names(found, "the result")
+    return found
+
+
+def is_window(field: pa.Field) -> bool:
+    """Whether a result's column is a window or its ranks, and no key of that name."""
+    return field.name in (WINDOW, ROWS) and pa.types.is_struct(field.type)
+
+
+def flattened(result: pa.Table) -> pa.Table:
+    """A result with a window's ends as columns of their own."""
+    columns: list[Any] = []
+    for field, column in zip(result.schema, result.columns, strict=True):
+        columns += column.flatten() if is_window(field) else [column]
+    return pa.Table.from_arrays(columns, names=flat_names(result.schema))

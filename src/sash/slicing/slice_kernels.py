@@ -14,9 +14,10 @@ from sash.algorithms import reduce, tables
 from sash.algorithms.rolling import Output
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
+from sash.plan.ranges import FEW_RANGES
 from sash.slicing.inputs import Fields
 from sash.slicing.partials import FieldPartials, answered, spread
-from sash.slicing.ranges import FEW_RANGES, Ranges, one_by_one
+from sash.slicing.ranges import Ranges, one_by_one
 from sash.slicing.slices import Slices
 from sash.slicing.tree import SliceTree
 from sash.types import dtype

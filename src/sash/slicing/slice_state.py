@@ -347,6 +347,14 @@ class SliceState:
         others = [k for k, s in shapes if not isinstance(s, Gaps) or self._has_ended_session(s.gap, after, until)]
         return slicer.ending(after, until), others
 
+    def next_due(self, after: int) -> int:
+        """A horizon before which nothing can be due, if that is ``after`` now and no rows come; sessions are as of the last step."""
+        found = []
+        for shape in (q.shape for q in self.plan.queries):
+            due = self._earliest_ends.get(shape.gap, FAR_BACK) + shape.gap + 1 if isinstance(shape, Gaps) else shape.next_end(after)
+            found.append(FAR_BACK if due is None else due)
+        return min(found, default=FAR_BACK)
+
     def _has_ended_session(self, gap: int, after: int, until: int) -> bool:
         """Whether a session became final between two horizons."""
         if self._earliest_ends.get(gap, FAR_BACK) + gap >= until:

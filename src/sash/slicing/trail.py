@@ -68,7 +68,8 @@ class Trail:
         longest = max((q.shape.size for q in self.plan.queries if isinstance(q.shape, Trailing)), default=None)
         if longest is not None:
             needed |= ticks >= reached - longest
-        count = max((q.shape.count for q in self.plan.queries if isinstance(q.shape, TrailingRows)), default=1) - 1
+        shapes = [q.shape for q in self.plan.queries if isinstance(q.shape, TrailingRows)]
+        count = max((s.count - s.with_current for s in shapes), default=0)
         if count:
             at = np.flatnonzero(settled)
             by = (*self.plan.by, *([BLOCK] if self.block is not None else []))

@@ -18,7 +18,7 @@ from sash.slicing import order
 from sash.slicing.batch import Stream, in_order
 from sash.slicing.batch import read as read_stream
 from sash.slicing.partials import partials_of
-from sash.slicing.ranges import look_at
+from sash.slicing.ranges import Ranges, look_at
 from sash.slicing.view import SortedRows
 from sash.windows.base import Trailing
 
@@ -60,6 +60,12 @@ def over_table(plan: Plan, table: pa.Table) -> pa.Table:
     return result
 
 
+def row_spans(plan: Plan, stream: Stream) -> tuple[int, list[Ranges]]:
+    """How many rows there are, and each query's windows as ranges of them; nothing is aggregated."""
+    _, rows = in_order(replace(plan, order_by=()), stream)
+    return rows.count, [look_at(*row_ranges(q.shape, rows)) for q in plan.queries]
+
+
 def over_names(plan: Plan) -> list[list[str]]:
     """The new columns' names, by aggregate and window."""
     names = [[f"{c.call.name}_{q.name}" if plan.named else c.call.name for q in plan.queries] for c in plan.columns]
@@ -79,8 +85,9 @@ def row_ranges(shape: Any, rows: SortedRows) -> tuple[Array, Array]:
 
         threads.each(work, threads.shares(0, keys, rows_each=max(1, rows.count // max(1, keys))))
         return lo, hi
-    numbers = np.arange(rows.count, dtype=np.int64)
-    return np.maximum(numbers - (shape.count - 1), rows.key_starts()), numbers + 1
+    ends = np.arange(rows.count, dtype=np.int64) + shape.with_current
+    starts = rows.key_starts()
+    return np.maximum(ends - shape.count, starts), np.maximum(ends, starts)
 
 
 def _sorted(plan: Plan, stream: Stream, places: Array | None) -> tuple[pa.Table, SortedRows]:

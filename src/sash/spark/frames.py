@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import pyarrow as pa
+
+from sash.plan.grouping import grouping_of
+from sash.slicing.results import flat_names, is_window
 from sash.spark.sql import quoted
+from sash.spark.types import arrow_schema
 
 TIME_WINDOW = {"spark.timeWindow": True}
 """Tells Spark's own ``window`` and ``window_time`` that a column is a window."""
@@ -29,3 +34,25 @@ def marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
         return F.col(quoted(n))
 
     return frame.select(*[column(n).alias(n, metadata=metadata) if n == name else column(n) for n in frame.columns])
+
+
+def keyed(frame: Any, by: Any) -> tuple[Any, list[str]]:
+    """A frame with the keys that are computed as columns of their own, and the names of all keys."""
+    grouping = grouping_of(by, arrow_schema(frame.schema))
+    if grouping.computed:
+        frame = frame.selectExpr("*", *[f"{e.spark_sql()} as {quoted(name)}" for name, e in grouping.computed.items()])
+    return frame, list(grouping.names)
+
+
+def flattened_frame(frame: Any) -> Any:
+    """A result with a window's ends as columns of their own."""
+    F = functions_for(frame)
+    schema: pa.Schema = arrow_schema(frame.schema)
+    flat_names(schema)
+    columns = []
+    for field in schema:
+        if is_window(field):
+            columns += [F.col(f"{quoted(field.name)}.{end}").alias(f"{field.name}_{end}") for end in ("start", "end")]
+        else:
+            columns.append(F.col(quoted(field.name)))
+    return frame.select(*columns)

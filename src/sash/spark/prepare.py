@@ -10,7 +10,7 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
-from sash.plan.logical import Column, Plan, calls_of, check_columns, expression_of, output_type
+from sash.plan.logical import Column, Plan, calls_of, check_columns, check_request, expression_of, output_type
 from sash.plan.spark import SparkChoice, choose_over, choose_spark
 from sash.slicing.inputs import stored_form
 from sash.slicing.results import output_schema
@@ -55,6 +55,7 @@ def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tupl
 
     With ``timeless``, rows that have no time stay, for whoever counts them.
     """
+    check_request(request.windows, request.aggs, trailing=request.trailing)
     reserved = [name for name in frame.columns if name.startswith(RESERVED)]
     if reserved:
         raise InvalidArgument(f"the frame has a column named {reserved[0]!r}; names that start with {RESERVED!r} are sash's own: rename it")

@@ -95,15 +95,30 @@ def unbounded() -> Window:
 
 
 def trailing(size: Any, closed: str = "both") -> Window:
-    """For each row the time ``size`` before it, for :func:`sash.over`."""
-    if closed not in CLOSED:
-        raise InvalidWindow(f"closed must be one of {', '.join(CLOSED)}; not {closed!r}")
+    """For each row the time ``size`` before it, for :func:`sash.over`.
+
+    ``closed`` says which ends belong to the window ``[t - size, t]`` of a row at ``t``: "both" (SQL's ``RANGE BETWEEN size PRECEDING AND
+    CURRENT ROW``), "right" (polars' default), "left" (without the rows at ``t``, the current one among them) or "neither".
+    """
+    _check_closed(closed)
     duration = Duration.of(size, "size")
     if duration.sign < 0:
         raise InvalidWindow(f"size must not be negative, not {size!r}")
     return TrailingWindow(duration, closed)
 
 
-def trailing_rows(count: int) -> Window:
-    """For each row itself and the ``count - 1`` rows before it, for :func:`sash.over`."""
-    return TrailingRowWindow(row_count(count, "count"))
+def trailing_rows(count: int, closed: str = "both") -> Window:
+    """For each row itself and the ``count - 1`` rows before it, for :func:`sash.over`.
+
+    With ``closed`` "left" or "neither" the current row is left out: the ``count`` rows before it. "both" and "right" have it.
+    """
+    _check_closed(closed)
+    return TrailingRowWindow(row_count(count, "count"), closed)
+
+
+def _check_closed(closed: Any) -> None:
+    if closed not in CLOSED:
+        raise InvalidWindow(
+            f"closed must be one of {', '.join(CLOSED)}; not {closed!r}. The default is 'both', as SQL's RANGE BETWEEN ... AND CURRENT "
+            "ROW; polars' default is 'right'"
+        )

@@ -64,6 +64,10 @@ class Shape:
     def check_rows(self, first: int, last: int) -> None:
         """Raise if windows cannot be reckoned around rows from ``first`` to ``last``: asked before such rows are taken in."""
 
+    def next_end(self, t: int) -> int | None:
+        """A time after ``t`` before which no window ends, whatever the rows; None if it depends on the rows."""
+        return None
+
 
 @dataclass(frozen=True)
 class Periodic(Shape):
@@ -76,6 +80,9 @@ class Periodic(Shape):
     @property
     def longest(self) -> int:
         return self.size
+
+    def next_end(self, t: int) -> int:
+        return t + self.every - (t - self.offset - self.size) % self.every
 
     def previous_edges(self, ticks: Array) -> Array:
         """For each tick the latest edge at or before it."""
@@ -190,6 +197,9 @@ class ContextFreeWindow(Window, Shape):
         except (OverflowError, ValueError):
             return None
 
+    def next_end(self, t: int) -> int | None:
+        return None if t <= FAR_BACK else self._edge_after(t)
+
     def density(self) -> float:
         return 0.0
 
@@ -296,6 +306,9 @@ class RowsBefore(Shape):
 class Everything(Shape):
     """All rows so far."""
 
+    def next_end(self, t: int) -> int:
+        return FAR_AHEAD
+
 
 @dataclass(frozen=True)
 class Trailing(Shape):
@@ -308,9 +321,10 @@ class Trailing(Shape):
 
 @dataclass(frozen=True)
 class TrailingRows(Shape):
-    """For each row itself and the ``count - 1`` rows before it."""
+    """For each row itself and the ``count - 1`` rows before it; without the current row the ``count`` rows before it."""
 
     count: int
+    with_current: bool = True
 
 
 def positive(given: Any, argument: str) -> Duration:

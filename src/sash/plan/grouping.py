@@ -1,0 +1,90 @@
+"""What rows are grouped by: columns, and SQL expressions over the row with a name of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, InvalidExpression, UnknownName
+from sash.expressions import Expression, parse
+from sash.expressions.syntax import split_alias
+from sash.plan.hints import hint
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The names of the key's columns, and the expressions of those that are computed first."""
+
+    names: tuple[str, ...]
+    computed: dict[str, Expression]
+
+    def with_keys(self, table: pa.Table) -> pa.Table:
+        """A table with the computed keys behind its columns."""
+        for name, expression in self.computed.items():
+            table = table.append_column(name, expression.evaluate(table))
+        return table
+
+    def schema_of(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of a table with the computed keys."""
+        return self.with_keys(schema.empty_table()).schema if self.computed else schema
+
+
+def grouping_of(by: Any, schema: pa.Schema, *, may_exist: bool = False) -> Grouping:
+    """What ``by`` asks for: a name, an expression ("k % 2", "k % 2 as parity"), several of them, or a dictionary of them by name.
+
+    With ``may_exist`` computed columns may be there already.
+    """
+    if by is None:
+        return Grouping((), {})
+    if isinstance(by, Mapping):
+        given: list[tuple[str | None, Any]] = [(str(name), text) for name, text in by.items()]
+    else:
+        if not isinstance(by, str) and (not hasattr(by, "__iter__") or hint(by)):
+            raise InvalidArgument(f"by must be a column's name, an SQL expression or several, not {by!r}{hint(by)}")
+        given = [(None, text) for text in ([by] if isinstance(by, str) else list(by))]
+    names: list[str] = []
+    computed: dict[str, Expression] = {}
+    for name, text in given:
+        if not isinstance(text, str):
+            raise InvalidArgument(f"by must be a column's name, an SQL expression or several, not {text!r}{hint(text)}")
+        if text in schema.names and name in (None, text) and not (may_exist and _is_expression(text, schema)):
+            names.append(text)
+            continue
+        expression, own = (text, name) if name is not None else split_alias(text)
+        made = _expression(expression, schema)
+        own = own or text
+        if own in schema.names and not may_exist:
+            raise InvalidArgument(f"by names {text!r} {own!r}, and there is a column of that name; use another")
+        names.append(own)
+        computed[own] = made
+    if len(set(names)) < len(names):
+        twice = next(n for n in names if names.count(n) > 1)
+        raise InvalidArgument(f"by would have two columns named {twice!r}; name one of them with `as`")
+    return Grouping(tuple(names), computed)
+
+
+def _is_expression(text: str, schema: pa.Schema) -> bool:
+    """Whether text is SQL over other columns, rather than the name of one."""
+    try:
+        found = parse(text).columns(pa.schema([f for f in schema if f.name != text]))
+    except (InvalidExpression, UnknownName):
+        return False
+    return bool(found)
+
+
+def _expression(text: str, schema: pa.Schema) -> Expression:
+    if text in schema.names:
+        return Expression.of_column(text)
+    try:
+        made = parse(text)
+        made.columns(schema)
+    except (InvalidExpression, UnknownName) as error:
+        if text.replace("_", "").isalnum():  # a name rather than an expression
+            from sash.errors import unknown
+
+            raise unknown("column in by", text, schema.names) from error
+        raise
+    return made
