@@ -87,6 +87,9 @@ KNOWN: dict[str, Callable[[str, Any, Any], bool]] = {
     "Text with an interval added is refused; Spark reads it as a time and writes it again": lambda text, a, b: (
         isinstance(a, Error) and a.refused and "interval" in text
     ),
+    "Java's regular expressions take $ to match before a last line break, too": lambda text, a, b: "rlike" in text and "$" in text,
+    "Some text that Spark's grammar refuses is read": lambda text, a, b: isinstance(b, Error) and b.refused and not b.message.strip(),
+    "Intervals are not cast to numbers": lambda text, a, b: isinstance(a, Error) and "no cast from interval" in a.message,
     "Intervals are not written as text": lambda text, a, b: isinstance(a, Error) and "interval day to second to string" in a.message,
     "Spark's cast of a decimal to a timestamp wraps around; ours is refused": lambda text, a, b: (
         "as timestamp)" in text and "1234567890" in text
@@ -115,6 +118,9 @@ def same(text: str, a: pa.Array, b: pa.Array) -> bool:
     return all(_same_value(p, q, inexact) for p, q in zip(x, y, strict=True))
 
 
+FLOAT = re.compile(r"-?[0-9]\.[0-9]{10,}E-?[0-9]+")
+
+
 def _ticks(values: pa.Array) -> list:
     return values.view(pa.int32() if values.type == pa.date32() else pa.int64()).to_pylist()
 
@@ -124,6 +130,8 @@ def _same_value(p: Any, q: Any, inexact: bool) -> bool:
         return True
     if inexact and isinstance(p, int | Decimal) and isinstance(q, int | Decimal) and not isinstance(p, bool):
         return math.isclose(p, q, rel_tol=1e-9, abs_tol=1)
+    if isinstance(p, str) and isinstance(q, str) and p != q:  # before Java 19 some doubles are written with more digits than they need
+        return FLOAT.sub(lambda m: repr(float(m[0])), p) == FLOAT.sub(lambda m: repr(float(m[0])), q)
     if not isinstance(p, float) or not isinstance(q, float):
         return p == q
     if math.isnan(p) or math.isnan(q):

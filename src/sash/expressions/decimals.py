@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -163,14 +164,22 @@ def _quotient(a: Array, b: Array, sa: int, sb: int, t: pa.DataType) -> tuple[Arr
     return scaled(_significant(quotient), -1), divides
 
 
-def _remainder(a: Array, b: Array, sa: int, sb: int, t: pa.DataType) -> tuple[Array, Array]:
+def _remainder(a: Array, b: Array, sa: int, sb: int, t: pa.DataType, *, positive: bool = False) -> tuple[Array, Array]:
     divides = (b != 0).astype(bool)
     scale = max(sa, sb)
     left, right = scaled(a, scale - sa), scaled(np.where(divides, b, 1), scale - sb)
-    if left.dtype == object or right.dtype == object:
+    if left.dtype == object or right.dtype == object or positive:
         left, right = left.astype(object), right.astype(object)
+    rest = _signed_rest(left, right)
+    if positive:
+        rest = np.where(rest < 0, _signed_rest(rest + right, right), rest)
+    return scaled(rest, t.scale - scale), divides
+
+
+def _signed_rest(left: Array, right: Array) -> Array:
+    """What is left of a division, with the sign of the dividend."""
     magnitude = np.abs(left) % np.abs(right)
-    return scaled(np.where(left < 0, -magnitude, magnitude), t.scale - scale), divides
+    return np.asarray(np.where(left < 0, -magnitude, magnitude))
 
 
 def whole_quotient(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
@@ -206,6 +215,7 @@ subtract = _quick(pc.subtract_checked, _operation(_sum(-1)))
 multiply = _quick(pc.multiply_checked, _operation(_product))
 divide = _operation(_quotient)
 remainder = _operation(_remainder)
+positive_remainder = _operation(partial(_remainder, positive=True))
 
 
 def rescaled(value: pa.Array, target: pa.DataType) -> pa.Array:

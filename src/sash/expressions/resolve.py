@@ -31,6 +31,7 @@ from sash.expressions.evaluate import known_type
 from sash.expressions.intervals import interval_literal
 from sash.expressions.library import ALIASES, FUNCTIONS
 from sash.expressions.nodes import Call, Cast, Constant, Field, Node
+from sash.expressions.syntax import LEVELS, chain_of, grouped
 
 
 def resolve(tree: exp.Expression, schema: pa.Schema) -> Node:
@@ -340,9 +341,17 @@ def _operator(name: str) -> Callable[[_Resolution, Any], Node]:
     return rule
 
 
+def _grouped(resolution: _Resolution, node: Any) -> Node:
+    """A chain of operators of the levels in which sqlglot groups otherwise than Spark."""
+    typed = [(operator, resolution.of(operand)) for operator, operand in chain_of(node)]
+    made: Node = grouped(typed, lambda operator, left, right: resolution.call(_OPERATORS[getattr(exp, operator)], left, right))
+    return made
+
+
 R = _Resolution
 RULES: dict[type, Callable[[_Resolution, Any], Node]] = {
     **{kind: _operator(name) for kind, name in _OPERATORS.items()},
+    **{getattr(exp, name): _grouped for level in LEVELS for name in level},
     exp.NullSafeNEQ: lambda r, n: r.call("not", r.call("<=>", r.of(n.this), r.of(n.expression))),
     exp.Column: R.column,
     exp.Dot: R.dot,

@@ -9,6 +9,7 @@ here.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -168,45 +169,35 @@ def tree_of(text: str) -> Any:
             node.set("this", hidden.name(node.this).lower())
         elif isinstance(node, exp.Literal) and node.is_string and node.this[:1] in hidden.literals:
             node.set("this", hidden.literals[node.this[:1]])
-    return _regrouped(tree)
-
-
-# Spark's precedence among + - ||, shifts, &, ^ and |, from the strongest on; sqlglot has another.
-_LEVELS = [("Add", "Sub", "DPipe"), ("BitwiseLeftShift", "BitwiseRightShift"), ("BitwiseAnd",), ("BitwiseXor",), ("BitwiseOr",)]
-_LEVEL = {name: k for k, names in enumerate(_LEVELS) for name in names}
-
-
-def _regrouped(tree: Any) -> Any:
-    """The tree with operators of these levels grouped as Spark groups them; parentheses are nodes, and keep what is in them together."""
-    from sqlglot import exp
-
-    for node in list(tree.find_all(exp.Binary)):
-        if type(node).__name__ in _LEVEL and type(node.parent).__name__ not in _LEVEL and len({_LEVEL[o] for o, _ in _chain(node)[1:]}) > 1:
-            made = _grouped(_chain(node))
-            if node is tree:
-                tree = made
-            else:
-                node.replace(made)
     return tree
 
 
-def _chain(node: Any) -> list[tuple[str, Any]]:
-    """Operands from left to right, each with the operator before it."""
-    if type(node).__name__ not in _LEVEL:
+# Spark's precedence among + - ||, shifts, &, ^ and |, from the strongest on; sqlglot has another.
+LEVELS = [("Add", "Sub", "DPipe"), ("BitwiseLeftShift", "BitwiseRightShift"), ("BitwiseAnd",), ("BitwiseXor",), ("BitwiseOr",)]
+_LEVEL = {name: k for k, names in enumerate(LEVELS) for name in names}
+
+
+def is_grouped_anew(node: Any) -> bool:
+    """Whether a node is an operator whose neighbours Spark groups in its own way."""
+    return type(node).__name__ in _LEVEL
+
+
+def chain_of(node: Any) -> list[tuple[str, Any]]:
+    """Operands from left to right, each with the operator before it; parentheses are nodes, and keep what is in them together."""
+    if not is_grouped_anew(node):
         return [("", node)]
-    left, right = _chain(node.this), _chain(node.expression)
+    left, right = chain_of(node.this), chain_of(node.expression)
     return [*left, (type(node).__name__, right[0][1]), *right[1:]]
 
 
-def _grouped(chain: list[tuple[str, Any]]) -> Any:
-    from sqlglot import exp
-
-    for level in _LEVELS:
+def grouped(chain: list[tuple[str, Any]], join: Callable[[str, Any, Any], Any]) -> Any:
+    """Operands joined as Spark groups their operators: the strongest first, from left to right."""
+    for level in LEVELS:
         made = [chain[0]]
         for operator, operand in chain[1:]:
             if operator in level:
                 before, left = made[-1]
-                made[-1] = (before, getattr(exp, operator)(this=left.copy(), expression=operand.copy()))
+                made[-1] = (before, join(operator, left, operand))
             else:
                 made.append((operator, operand))
         chain = made

@@ -32,8 +32,8 @@ def from_number(value: pa.Array, target: pa.DataType) -> pa.Array:
     known = valid(value)
     if is_float(value.type):
         seconds = numbers(value).astype(np.float64)
-        known &= np.isfinite(seconds)
         with np.errstate(over="ignore", invalid="ignore"):
+            known &= np.abs(seconds * 1e6) <= float(1 << 63)
             return from_numbers(saturated(seconds * 1e6, INT64), known, target)
     if is_decimal(value.type):
         whole = decimals.cut(decimals.digits_of(value), 6 - value.type.scale)

@@ -150,14 +150,10 @@ def _float_remainder(a: Datum, b: Datum) -> Datum:
 
 def _positive_remainder(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
     """``pmod``: a remainder that is negative gets the divisor added, and its remainder is taken again."""
-    first = _mod(a, b, type=type)
-    negative = pc.less(first, pa.scalar(0, first.type))
     if is_decimal(type):
-        wide = decimals.sum_type(first.type, b.type)
-        again = decimals.remainder(decimals.add(first, b, type=wide), b, type=type)
-    else:
-        again = _mod(pc.add(first, b), b, type=type)
-    return pc.if_else(negative, again, first)
+        return decimals.positive_remainder(a, b, type=type)
+    first = _mod(a, b, type=type)
+    return pc.if_else(pc.less(first, pa.scalar(0, first.type)), _mod(pc.add(first, b), b, type=type), first)
 
 
 _plus = by_kind(_add, pc.add, decimals.add)

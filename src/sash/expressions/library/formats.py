@@ -11,7 +11,7 @@ import pyarrow as pa
 from sash.errors import InvalidExpression
 from sash.expressions.arrays import by_value, from_numbers, numbers, spread, valid
 from sash.expressions.casts.text import civil, days_of, year_shown
-from sash.expressions.coercion import BINARY, DATE, INT64, NULL, STRING, cast, implicit, is_time, is_zoned, timestamp
+from sash.expressions.coercion import BINARY, BOOL, DATE, INT64, NULL, STRING, cast, implicit, is_time, is_zoned, timestamp
 from sash.expressions.library.calendar import local_time
 from sash.expressions.nodes import Constant, Node
 from sash.expressions.table import Datum, Function, Typed, define
@@ -88,7 +88,7 @@ def read(value: pa.Array, pattern: str, zone: str | None) -> pa.Array:
             regex += re.escape(part)
         else:
             names.append(part[0])
-            regex += rf"([0-9]{{{part[1]}}})"
+            regex += r"(-?[0-9]{4}|\+[0-9]{5,9})" if part[0] == "year" else rf"([0-9]{{{part[1]}}})"
     compiled = re.compile(regex)
 
     def one(given: str) -> int | None:
@@ -134,7 +134,7 @@ def _parse_typing(gives: str):  # type: ignore[no-untyped-def]
         _pattern(function, arguments, 1)
         if is_time(value.type):
             return Typed([cast(value, t), arguments[1]], t)
-        if value.type not in (STRING, BINARY, NULL):
+        if value.type not in (STRING, BINARY, BOOL, NULL):
             raise InvalidExpression(f"{function.title} takes a time or text, not {value.type}; cast it")
         return Typed([cast(value, STRING), arguments[1]], t)
 

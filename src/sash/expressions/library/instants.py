@@ -30,7 +30,7 @@ from sash.expressions.coercion import (
 from sash.expressions.coercion import timestamp as timestamp_type
 from sash.expressions.nodes import Node
 from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, define
-from sash.expressions.zones import to_instants, to_local
+from sash.expressions.zones import DAY, to_instants, to_local
 
 
 def _instant(function: Function, arguments: list[Node], zone: str) -> Typed:
@@ -129,6 +129,9 @@ def _shifted(towards: bool) -> Callable[..., Datum]:
                 result[here] = (to_local if towards else to_instants)(micros[here], name)
             except (pa.ArrowInvalid, ValueError) as error:
                 raise Undefined(f"{name!r} is no time zone") from error
+        moved = result - micros  # at the ends of 64 bits it wraps around
+        if (known & (np.abs(moved) > 2 * DAY)).any():
+            raise Undefined("the time lies outside of what a timestamp can hold")
         return from_numbers(result, known, type)
 
     return arrow

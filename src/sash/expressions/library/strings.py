@@ -117,25 +117,26 @@ def _part(value: str, delimiter: str, place: int) -> str:
 define("split_part", 3, takes(STRING, STRING, INT32, gives=STRING), _each(_part))
 
 
-def _padded(left: bool) -> Callable[..., str]:
-    def pad(value: str, size: int, filler: str = " ") -> str:
+def _padded(left: bool) -> Callable[..., Any]:
+    def pad(value: Any, size: int, filler: Any = None) -> Any:
+        filler = filler if filler is not None else b"\0" if isinstance(value, bytes) else " "
         if size <= len(value) or not filler:
             return value[: max(size, 0)]
         missing = size - len(value)
         padding = (filler * (missing // len(filler) + 1))[:missing]
         return padding + value if left else value + padding
 
-    return pad
+    return lambda *values, type: by_value(pad, type, *spread(*values))
 
 
 def _pad_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
-    if arguments[0].type == BINARY and len(arguments) == 2:  # Spark pads bytes with zeros
-        raise InvalidExpression(f"{function.title} takes text, not binary; cast it")
-    return takes(STRING, INT32, STRING, gives=STRING)(function, arguments, zone)
+    """Bytes are padded with zeros, unless text is given to pad with."""
+    t = BINARY if arguments[0].type == BINARY and len(arguments) == 2 else STRING
+    return takes(t, INT32, STRING, gives=t)(function, arguments, zone)
 
 
-define("lpad", (2, 3), _pad_typing, _each(_padded(left=True)))
-define("rpad", (2, 3), _pad_typing, _each(_padded(left=False)))
+define("lpad", (2, 3), _pad_typing, _padded(left=True))
+define("rpad", (2, 3), _pad_typing, _padded(left=False))
 
 
 # Trimming: spaces only, unless letters are named.
