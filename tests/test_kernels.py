@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 import sys
 
@@ -16,7 +17,7 @@ import sash
 from sash.aggregates import named
 from sash.algorithms import blocks, flat_fat, reduce, running
 from sash.algorithms.rolling import make_output
-from sash.errors import UncompilableFunction
+from sash.errors import RefusedCache, UncompilableFunction
 from sash.kernels import sources, store
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import WORDS, generate, interpret, vector_reason, vector_width
@@ -443,6 +444,87 @@ def test_the_store_refuses_what_it_did_not_write(tmp_path, monkeypatch):
     assert store.get("b") is None
     assert not (tmp_path / "b").exists()
     assert store.get("c") is None
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    folder = tmp_path / "kernels"
+    monkeypatch.setenv("SASH_CACHE", str(folder))
+    assert store.put("a", b"body")
+    assert store.put("b", b"other")
+    return folder
+
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX")
+
+
+@posix
+def test_what_is_stored_is_private(cache):
+    assert stat.S_IMODE(cache.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(f.stat().st_mode) for f in cache.iterdir()} == {0o600}
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_a_file_that_others_can_write_is_not_loaded(cache, mode):
+    (cache / "a").chmod(mode)
+    assert store.get("a") is None
+    assert not store.has("a")
+    assert store.put("a", b"body")  # it is made again
+    assert store.get("a") == b"body"
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o1777])
+def test_a_folder_that_others_can_write_is_refused_with_the_reason(cache, mode):
+    cache.chmod(mode)
+    with pytest.raises(RefusedCache, match="native code and others can write to it .mode"):
+        store.get("a")
+    with pytest.raises(PermissionError):
+        sash.rolling(np.arange(10.0), 3, agg="product")  # before any work
+    cache.chmod(0o755)  # others may read
+    assert store.get("a") == b"body"
+
+
+@posix
+def test_links_and_other_names_are_not_loaded(cache, tmp_path):
+    (tmp_path / "elsewhere").write_bytes((cache / "a").read_bytes())
+    (cache / "linked").symlink_to(tmp_path / "elsewhere")
+    assert store.get("linked") is None
+    os.replace(cache / "b", cache / "a")  # a kernel under another's name
+    assert store.get("a") is None
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
+def test_files_and_folders_of_other_users_are_not_loaded(cache):
+    os.chown(cache / "a", 12345, 12345)
+    assert store.get("a") is None
+    os.chown(cache, 12345, 12345)
+    with pytest.raises(RefusedCache, match="belongs to another user .uid 12345"):
+        store.get("b")
+
+
+@posix
+def test_the_users_own_folder_is_made_private(tmp_path, monkeypatch):
+    monkeypatch.delenv("SASH_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert store.put("a", b"body")
+    (tmp_path / "sash").chmod(0o775)  # as older versions made it, where the umask allowed
+    assert store.get("a") == b"body"
+    assert stat.S_IMODE((tmp_path / "sash").stat().st_mode) == 0o700
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "sash", 12345, 12345)
+        with pytest.warns(RuntimeWarning, match="belongs to another user"):
+            assert store.get("a") is None
+
+
+def test_without_a_home_kernels_are_not_kept(monkeypatch):
+    monkeypatch.delenv("SASH_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(store.Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    assert store.folder() is None
+    assert not store.put("a", b"body")
+    assert store.get("a") is None
 
 
 def test_sources_are_read_by_several_threads_at_once():

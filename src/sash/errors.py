@@ -54,6 +54,10 @@ class UncompilableFunction(SashError, TypeError):
     """A user's function uses something that cannot be compiled."""
 
 
+class RefusedCache(SashError, PermissionError):
+    """The folder that ``SASH_CACHE`` names could hold other people's native code."""
+
+
 class UserFunctionFailed(SashError, RuntimeError):
     """A user's function raised, somewhere in a cluster."""
 

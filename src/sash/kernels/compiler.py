@@ -65,7 +65,7 @@ def compiled(module: Module) -> Kernel:
 
 def is_at_hand(module: Module) -> bool:
     """Whether the kernel needs no compiling."""
-    return module in _loaded or (store.folder() / _file_name(module)).exists()
+    return module in _loaded or store.has(_file_name(module))
 
 
 def compile_seconds() -> float:

@@ -1,9 +1,10 @@
 """Compiled kernels on disk.
 
-One file per kernel, named by a hash of its text, its types, the compiler and the processor. A file is a digest and the
-machine code, so a damaged one is noticed, dropped and made again. Files appear whole (written aside, then renamed), and a
-lock makes several processes that start on an empty cache compile a kernel once and share it. Where nothing can be written,
-kernels are compiled for the process alone.
+One file per kernel, named by a hash of its text, its types, the compiler and the processor. A kernel is native code, so a file is loaded
+only if nobody else can have put it there: the file and its folder belong to this user or to root, others can write to neither, and both are
+looked at through the very handle that is read. A file is a digest of its name and of the machine code, so a damaged one, or one under the
+name of another, is noticed, dropped and made again. Files appear whole (written aside, then renamed), and a lock makes several processes
+that start on an empty cache compile a kernel once and share it. Where nothing can be kept, kernels are compiled for the process alone.
 """
 
 from __future__ import annotations
@@ -11,20 +12,25 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import tempfile
+import stat
+import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
+
+from sash.errors import RefusedCache
 
 try:
     import fcntl
 except ImportError:  # not on Windows: kernels may then be compiled twice, with the same result
     fcntl = None  # type: ignore[assignment]
 
-MAGIC = b"SASHKERNEL1\n"
+MAGIC = b"SASHKERNEL2\n"
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
-def folder() -> Path:
-    """Where kernels are kept: ``SASH_CACHE``, or ``sash`` in the user's cache folder."""
+def folder() -> Path | None:
+    """Where kernels are kept: ``SASH_CACHE``, or ``sash`` in the user's cache folder; None if the user has no home."""
     given = os.environ.get("SASH_CACHE")
     if given:
         return Path(given)
@@ -32,7 +38,7 @@ def folder() -> Path:
     try:
         home = Path(base) if base else Path.home() / ".cache"
     except RuntimeError:
-        home = Path(tempfile.gettempdir())
+        return None
     return home / "sash"
 
 
@@ -42,50 +48,130 @@ def key(*parts: str) -> str:
 
 
 def get(name: str) -> bytes | None:
-    """The bytes stored under a name; None if there are none or they are damaged."""
-    try:
-        data = (folder() / name).read_bytes()
-    except OSError:
-        return None
-    digest, body = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
-    if not data.startswith(MAGIC) or hashlib.sha256(body).digest() != digest:
-        with contextlib.suppress(OSError):
-            (folder() / name).unlink()
-        return None
-    return body
+    """The bytes stored under a name; None if there are none, or if they are damaged or somebody else's."""
+    with _opened() as home:
+        if home is None:
+            return None
+        data = _read(home, name)
+        if data is None:
+            return None
+        digest, body = data[len(MAGIC) : len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+        if not data.startswith(MAGIC) or _digest(name, body) != digest:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=home)
+            return None
+        return body
+
+
+def has(name: str) -> bool:
+    """Whether there is something under a name that could be loaded."""
+    with _opened() as home:
+        return home is not None and _read(home, name, size=1) is not None
 
 
 def put(name: str, body: bytes) -> bool:
     """Store bytes under a name, all or nothing; whether that worked."""
-    home = folder()
-    temporary = None
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=home, prefix=".new-")
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + hashlib.sha256(body).digest() + body)
-        os.replace(temporary, home / name)
-    except OSError:
-        if temporary is not None:
+    temporary = f".new-{os.getpid()}-{os.urandom(8).hex()}"
+    with _opened(make=True) as home:
+        if home is None:
+            return False
+        try:
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=home)
+            with os.fdopen(handle, "wb") as file:
+                file.write(MAGIC + _digest(name, body) + body)
+            os.replace(temporary, name, src_dir_fd=home, dst_dir_fd=home)
+        except OSError:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        return False
+                os.unlink(temporary, dir_fd=home)
+            return False
     return True
 
 
 @contextlib.contextmanager
 def being_made(name: str) -> Iterator[None]:
     """Hold the right to make a file; others wait here, and find it made. Without a lock file there is no waiting."""
-    if fcntl is None:
-        yield
-        return
+    with _opened(make=True) as home:
+        if home is None or fcntl is None:
+            yield
+            return
+        try:
+            lock = os.fdopen(os.open(f".{name}.lock", os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW, 0o600, dir_fd=home), "wb")
+        except OSError:
+            yield
+            return
+        with lock:
+            with contextlib.suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+
+def _digest(name: str, body: bytes) -> bytes:
+    return hashlib.sha256(name.encode() + b"\0" + body).digest()
+
+
+def _read(home: int, name: str, size: int | None = None) -> bytes | None:
+    """A file's bytes, if it is one that only this user or root can have written."""
     try:
-        folder().mkdir(parents=True, exist_ok=True)
-        lock = open(folder() / f".{name}.lock", "wb")  # noqa: SIM115 - closed below, also when locking fails
+        handle = os.open(name, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0), dir_fd=home)
     except OSError:
-        yield
-        return
-    with lock:
-        with contextlib.suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        return None
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or _objection(found) is not None:
+            return None
+        return file.read() if size is None else file.read(size)
+
+
+def _objection(found: os.stat_result) -> str | None:
+    """Why something on disk cannot be trusted; None if it can."""
+    if not hasattr(os, "getuid"):  # not on Windows, where folders of a user are the user's alone
+        return None
+    if found.st_uid not in (os.getuid(), 0):
+        return f"it belongs to another user (uid {found.st_uid}; this process has {os.getuid()})"
+    if found.st_mode & OTHERS_WRITE:
+        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):04o})"
+    return None
+
+
+@contextlib.contextmanager
+def _opened(*, make: bool = False) -> Iterator[int | None]:
+    """The folder, open; None if there is none that can be used.
+
+    A folder that ``SASH_CACHE`` names and that cannot be trusted is an error; the user's own is made private, or else left alone.
+    """
+    place = folder()
+    handle = None if place is None else _open(place, make)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _open(place: Path, make: bool) -> int | None:
+    is_named = bool(os.environ.get("SASH_CACHE"))
+    try:
+        if make:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(place, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except OSError:
+        return None
+    why = _objection(os.fstat(handle))
+    if why is None:
+        return handle
+    if not is_named and os.fstat(handle).st_uid == os.getuid():  # its files are looked at one by one
+        os.fchmod(handle, 0o700)
+        return handle
+    os.close(handle)
+    if is_named:
+        raise RefusedCache(
+            f"SASH_CACHE={str(place)!r} is refused, because kernels are native code and {why}; make it private (chmod 700), or one that "
+            "root owns and others can only read"
+        )
+    _warn(str(place), why)
+    return None
+
+
+@lru_cache(maxsize=8)
+def _warn(place: str, why: str) -> None:
+    warnings.warn(f"compiled kernels are not kept in {place!r}: {why}; set SASH_CACHE to a private folder", RuntimeWarning, stacklevel=2)
