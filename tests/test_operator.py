@@ -198,6 +198,63 @@ def test_a_batch_that_an_aggregate_refuses_leaves_the_others_alone(aggs, by):
     assert {one[name] for name in ("sum", "own", "n") if name in one} == {3}
 
 
+def small_sum(commutes):
+    """A sum that refuses to become large: ``combine`` raises."""
+
+    class small_sum:
+        identity = (0,)
+        returns = "int64"
+        commutative = commutes
+
+        def lift(v):
+            return (v,)
+
+        def combine(a, b):
+            if a[0] + b[0] > 1_000_000:
+                raise ValueError("too large")
+            return (a[0] + b[0],)
+
+        def lower(s):
+            return s[0]
+
+    return sash.udaf(state=("int64",))(small_sum)
+
+
+@pytest.mark.parametrize("by", [None, "k"])
+@pytest.mark.parametrize("commutes", [True, False])
+@pytest.mark.parametrize("several", [False, True], ids=["alone", "among others"])
+@pytest.mark.parametrize("kind", ["one", "several", "sessions"])
+def test_a_combine_that_raises_changes_nothing(kind, several, commutes, by):
+    """Rows that join slices which are there, in several chunks, states and keys: all of a step's rows are taken in, or none."""
+    wide = 1 if commutes else 100  # rows in order wait for the horizon, and their windows must still be open then
+    windows = {
+        "one": {"a": W.tumbling(10 * wide)},
+        "several": {"a": W.sliding(20 * wide, 5 * wide), "s": W.session(30 * wide)},
+        "sessions": {"s": W.session(3 * wide), "b": W.band(0, 90 * wide)},
+    }[kind]
+    own = small_sum(commutes)
+    aggs = [S.count().alias("n"), own("v").alias("own"), S.sum("v").alias("sum")] if several else [own("v").alias("own")]
+    fine = [[(1, 1), (12, 2)], [(2, 3), (13, 4)], [(3, 5), (25, 6)]]
+    poisoned = [[(4, 7), (14, 1_000_000)], [(14, 999_999), (4, 7)], [(13, 999_998), (12, 5), (26, 1)]]
+
+    def batch(rows):
+        return pa.table({"k": ["x"] * len(rows), "t": [t for t, _ in rows], "v": [v for _, v in rows]})
+
+    def played(with_poison):
+        op = sash.Operator(windows=windows, aggs=aggs, by=by, time="t", lateness=100 if commutes else 0)
+        for number, rows in enumerate(fine):
+            watermark = rows[0][0] if commutes else 40
+            op.add(batch(rows))
+            op.advance(watermark)
+            if with_poison:
+                op.add(batch(poisoned[number]))
+                with pytest.raises(sash.SashError, match="raised an error"):
+                    op.advance(watermark)
+        return op.close().to_pylist()
+
+    assert played(True) == played(False)
+
+
 @pytest.mark.parametrize("aggs", [COMMUTE, ORDERED], ids=["commuting", "ordered"])
 @pytest.mark.parametrize("emit", ["update", "running"])
 def test_the_last_revision_is_the_final_result(emit, aggs):

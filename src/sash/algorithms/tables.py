@@ -205,14 +205,14 @@ def add_at(S: States, places: Index, T: States, count: int) -> int:
     return count
 
 
-def place_slices(
-    key: Index, cell: Index, first: Index, last: Index, counts: Index, count: int,
-    new_cell: Index, new_first: Index, new_last: Index, new_counts: Index, new_count: int, gap: int, commutes: int, places: Index,
+def find_slices(
+    cell: Index, first: Index, last: Index, count: int,
+    new_cell: Index, new_first: Index, new_last: Index, new_count: int, gap: int, commutes: int, places: Index,
 ) -> int:  # fmt: skip
-    """Join newer slices of a key to its older ones, of which there is room for more: each to the one of its cell, or behind them all.
+    """Where newer slices of a key go among its older ones: each to the one of its cell, or behind them all.
 
-    ``places`` gets where each went. Returns how many joined older ones, or ``ELSEWHERE`` if one belongs there, would bridge a gap or, where
-    order matters, has rows between older ones; then nothing was changed. Both are in the order of time.
+    ``places`` gets where each goes. Returns how many join older ones, or ``ELSEWHERE`` if one belongs there, would bridge a gap or, where
+    order matters, has rows between older ones. Both are in the order of time.
     """
     joined, place = new_count, -1
     for i in range(new_count):
@@ -236,6 +236,14 @@ def place_slices(
             if cell[place] != c or spans > gap or (commutes == 0 and last[place] > new_first[i]):
                 return ELSEWHERE
         places[i] = place
+    return joined
+
+
+def place_slices(
+    key: Index, cell: Index, first: Index, last: Index, counts: Index,
+    new_cell: Index, new_first: Index, new_last: Index, new_counts: Index, new_count: int, joined: int, places: Index,
+) -> int:  # fmt: skip
+    """Write newer slices among older ones, of which there is room for more, at the places that :func:`find_slices` found."""
     for i in range(joined):
         p = places[i]
         first[p], last[p] = min(first[p], new_first[i]), max(last[p], new_last[i])
@@ -246,14 +254,20 @@ def place_slices(
     return joined
 
 
-def join_slices(S: States, held: Index, T: States, new_held: Index, joined: int, count: int, places: Index) -> int:
-    """An aggregate's part of :func:`place_slices`."""
+def join_slices(S: States, T: States, joined: int, places: Index) -> int:
+    """Join older slices to the newer ones that go there. Those are written to, so that a ``combine`` that raises changes nothing."""
     for i in range(joined):
-        p = places[i]
-        store(S, p, combine(load(S, p), load(T, i)))
-        held[p] += new_held[i]
-    for i in range(joined, count):
+        store(T, i, combine(load(S, places[i]), load(T, i)))
+    return joined
+
+
+def write_slices(S: States, held: Index, T: States, new_held: Index, joined: int, count: int, places: Index) -> int:
+    """An aggregate's part of :func:`place_slices`, after :func:`join_slices`."""
+    for i in range(count):
         store(S, places[i], load(T, i))
+    for i in range(joined):
+        held[places[i]] += new_held[i]
+    for i in range(joined, count):
         held[places[i]] = new_held[i]
     return count
 
@@ -264,7 +278,8 @@ def put_in_place(
     places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int, gap: int,
     found: Index,
 ) -> int:  # fmt: skip
-    """Rows of a single key, which commute, into slices that are ``there``: :func:`locate`, :func:`place_slices` and :func:`join_slices`.
+    """Rows of a single key, which commute, into slices that are ``there``: :func:`locate`, :func:`find_slices`, :func:`join_slices`, and
+    only then :func:`place_slices` and :func:`write_slices`, so that a function that raises changes nothing.
 
     ``found`` gets how many slices the rows make. Returns how many of them joined older ones. ``ELSEWHERE`` if they cannot all be
     placed, or ``WITH_GAPS``: then nothing was changed, and they are on their own.
@@ -277,9 +292,11 @@ def put_in_place(
         new_cell[i] = edges[skip + filled[i]]
         if new_last[i] - new_first[i] > gap:
             return WITH_GAPS
-    joined = place_slices(key, cell, first, last, counts, there, new_cell, new_first, new_last, new_counts, made, gap, 1, places)
+    joined = find_slices(cell, first, last, there, new_cell, new_first, new_last, made, gap, 1, places)
     if joined != ELSEWHERE:
-        join_slices(S, held, T, new_counts, joined, made, places)
+        join_slices(S, T, joined, places)
+        place_slices(key, cell, first, last, counts, new_cell, new_first, new_last, new_counts, made, joined, places)
+        write_slices(S, held, T, new_counts, joined, made, places)
     return joined
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -20,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.errors import InvalidSnapshot
+from sash.slicing import validation
 
 Array = npt.NDArray[Any]
 
@@ -31,6 +30,8 @@ _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQ")
 """The length of the description and how many values each column has."""
 CODEC = pa.Codec("zstd", compression_level=1)
+BLOCK, SMALLEST_BLOCK = 1 << 17, 4
+"""What a block of zstd holds at most, and the bytes that it takes at least."""
 WIDTHS = (np.uint8, np.uint16, np.uint32, np.uint64)
 
 
@@ -54,7 +55,14 @@ def opened(data: bytes, what: str) -> bytes:
     packed = data[_SEAL.size :]
     if _checksum(packed, length) != checksum:
         raise InvalidSnapshot(f"{what} is damaged: its checksum does not fit")
-    body: bytes = CODEC.decompress(packed, decompressed_size=length, asbytes=True)
+    if length > BLOCK * (len(packed) // SMALLEST_BLOCK + 1):
+        raise InvalidSnapshot(f"{what} is damaged: {len(packed)} bytes cannot hold {length}")
+    try:
+        body: bytes = CODEC.decompress(packed, decompressed_size=length, asbytes=True)
+    except (pa.ArrowException, OSError, MemoryError) as error:
+        raise InvalidSnapshot(f"{what} is damaged: it cannot be decompressed") from error
+    if len(body) != length:
+        raise InvalidSnapshot(f"{what} is damaged: it has {len(body)} bytes, and should have {length}")
     return body
 
 
@@ -72,8 +80,10 @@ def out_of_pocket(data: bytes, what: str) -> tuple[bytes, dict[str, bytes]]:
         return data, {}
     start = 4 + _LENGTH.size
     length = _LENGTH.unpack_from(data, 4)[0] if len(data) >= start else 0
-    head = json.loads(opened(data[start : start + length], what))
-    ends = list(accumulate([head["value"], *head["pocket"].values()], initial=start + length))
+    with validation.reading(what):
+        head = json.loads(opened(data[start : start + length], what))
+        sizes = [validation.whole(n, what, 0, len(data)) for n in [head["value"], *head["pocket"].values()]]
+        ends = list(accumulate(sizes, initial=start + length))
     if ends[-1] != len(data):
         raise InvalidSnapshot(f"{what} is damaged: it has {len(data)} bytes, and should have {ends[-1]}")
     value, *others = [data[a:b] for a, b in pairwise(ends)]
@@ -101,26 +111,27 @@ def of_arrays(columns: list[Array]) -> bytes:
     return sealed(b"".join([_HEAD.pack(len(head), count), head, *parts]))
 
 
-@contextmanager
-def _expected(what: str) -> Iterator[None]:
-    """Reading sealed bytes as what they should be: those of another value are sound, too."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, IndexError, struct.error, pa.ArrowException) as error:
-        raise InvalidSnapshot(f"{what} is damaged: it holds something else") from error
-
-
-def to_arrays(data: bytes, what: str) -> list[Array]:
-    """The columns again."""
+def to_arrays(data: bytes, what: str, count: int | None = None) -> list[Array]:
+    """The columns again; ``count`` is how many values each should have."""
     body = opened(data, what)
-    with _expected(what):
-        return _arrays(body)
+    with validation.reading(what):
+        return _arrays(body, what, count)
 
 
-def _arrays(body: bytes) -> list[Array]:
+def _arrays(body: bytes, what: str, wanted: int | None) -> list[Array]:
     length, count = _HEAD.unpack_from(body)
     at = _HEAD.size + length
     columns: list[Array] = []
+    described = json.loads(body[_HEAD.size : at])
+    for kind, *rest in described:
+        for name in rest[: {"=": 0, "x": 1, "c": 1}.get(kind, 2)]:
+            if np.dtype(name).str not in KNOWN_TYPES:
+                raise validation.damaged(what, f"{name!r} is no type of numbers")
+    sizes = [np.dtype(rest[0] if kind == "x" else rest[1]).itemsize for kind, *rest in described if kind not in "=c"]
+    if at + count * sum(sizes) != len(body) or (wanted is not None and count != wanted):
+        raise validation.damaged(what, "it does not have as many values as it should")
+    if not sizes and wanted is None and count > MOST_EQUAL:
+        raise validation.damaged(what, f"it cannot have {count} values that are all the same")
 
     def read(dtype: np.dtype[Any]) -> Array:
         nonlocal at
@@ -129,9 +140,9 @@ def _arrays(body: bytes) -> list[Array]:
         at += size
         return (planes[0] if dtype.itemsize == 1 else np.ascontiguousarray(planes.T)).view(dtype).reshape(-1)
 
-    for kind, *rest in json.loads(body[_HEAD.size : at]):
+    for kind, *rest in described:
         if kind == "=":
-            columns.append(columns[rest[0]].copy())  # whoever adds to one must not add to both
+            columns.append(columns[validation.whole(rest[0], what, 0, len(columns) - 1)].copy())  # whoever adds to one must not add to both
         elif kind == "x":
             columns.append(read(np.dtype(rest[0])).copy())
         elif kind == "c":
@@ -173,6 +184,9 @@ def _of_integers(column: Array) -> tuple[list[Any], Array | None]:
 
 
 MASK = (1 << 64) - 1
+KNOWN_TYPES = frozenset(np.dtype(t).str for t in "b i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 bool".split())  # noqa: SIM905
+MOST_EQUAL = 1 << 20
+"""So many values at most are all the same in every column."""
 
 
 def _number(value: int, dtype: str) -> Any:
@@ -200,9 +214,17 @@ def of_table(table: pa.Table) -> bytes:
 
 def to_table(data: bytes, what: str) -> pa.Table:
     """The table again."""
-    body = opened(data, what)
-    with _expected(what), pa.ipc.open_stream(body) as reader:
-        return reader.read_all()
+    return arrow_table(opened(data, what), what)
+
+
+def arrow_table(body: bytes, what: str) -> pa.Table:
+    """A table of Arrow's stream format, whose buffers hold what they promise."""
+    with validation.reading(what):
+        with pa.ipc.open_stream(body) as reader:
+            found = validation.table(reader.read_all(), what)
+        if found.num_rows > MOST_EQUAL and found.num_rows > 8 * len(body):  # only nulls and repetitions take less than a bit
+            raise validation.damaged(what, f"{len(body)} bytes cannot hold {found.num_rows} rows")
+        return found
 
 
 def of_json(value: Any) -> bytes:
@@ -213,5 +235,5 @@ def of_json(value: Any) -> bytes:
 def to_json(data: bytes, what: str) -> Any:
     """Plain data again."""
     body = opened(data, what)
-    with _expected(what):
+    with validation.reading(what):
         return json.loads(body)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.plan.logical import Query
+from sash.slicing import validation
 from sash.slicing.view import Bounds, View
 from sash.windows.base import RowsBefore
 
@@ -109,9 +110,20 @@ class Given:
         return [column for c in self._columns() for column in (c.T if c.ndim == 2 else [c])]
 
     @staticmethod
-    def from_arrays(columns: list[Any]) -> Given:
-        """The windows again."""
-        arrays = [np.asarray(c, np.int64) for c in columns]
+    def from_arrays(columns: list[Any], keys: int) -> Given:
+        """The windows again, of so many keys; raises where they cannot be that."""
+        what = "the state's windows"
+        if len(columns) != IDENTITY + CONTENT + 9:
+            raise validation.damaged(what, "a column is missing")
+        flat = [
+            c if isinstance(c, np.ndarray) else validation.numbers([int(v) if isinstance(v, bool) else v for v in c], what, most=1 << 40)
+            for c in columns
+        ]
+        if any(c.dtype.kind not in "ib" for c in flat) or len({len(c) for c in flat}) > 1:
+            raise validation.damaged(what, "its columns are of other types or lengths")
+        arrays = [np.asarray(c, np.int64) for c in flat]
+        if len(arrays[0]) and (int(arrays[0].min()) < 0 or int(arrays[0].max()) >= keys):
+            raise validation.damaged(what, "there is one of a key that does not exist")
         a, b = IDENTITY, IDENTITY + CONTENT
         identity, content, shown = (np.stack(group, axis=1) for group in (arrays[:a], arrays[a:b], arrays[b + 3 :]))
         return Given(identity, content, arrays[b], arrays[b + 1], arrays[b + 2].astype(bool), shown)

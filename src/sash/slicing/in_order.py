@@ -7,6 +7,7 @@ may still come, and a punctuation among them opens the window that holds them al
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing import order
+from sash.slicing import order, validation
 from sash.slicing.inputs import stored_fields, stored_form
 from sash.slicing.key_windows import KeyWindows, lengthened
 from sash.slicing.partials import Partials
@@ -24,7 +25,7 @@ from sash.slicing.shapes import handler, marked
 from sash.slicing.slice_kernels import Kernels, StoredPartials, gathered, grouped
 from sash.slicing.slices import Slices, joined
 from sash.slicing.view import SortedRows, View
-from sash.types import FAR_BACK
+from sash.types import FAR_AHEAD, FAR_BACK
 from sash.windows.base import Marks, Ranks
 
 Array = npt.NDArray[Any]
@@ -82,9 +83,16 @@ class InOrderState(KeyWindows):
 
     # Rows to slices.
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
-        super().add(table, ticks, codes, ids, span)
-        self.newest = max(self.newest, span[1])
+    def prepare(
+        self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int], *, at_once: bool = False
+    ) -> Callable[[], None]:
+        wait = super().prepare(table, ticks, codes, ids, span)
+
+        def commit() -> None:
+            wait()
+            self.newest = max(self.newest, span[1])
+
+        return commit
 
     def settle(self, horizon: int) -> None:
         """Put rows into slices, but for those of the newest time, whatever is asked for."""
@@ -243,20 +251,32 @@ class InOrderState(KeyWindows):
         }  # fmt: skip
         return facts, pa.table(filled)
 
-    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
-        """Take over what was saved."""
-        held, rows = table.slice(0, facts["slices"]), table.slice(0, facts["rows"])
+    def load(self, facts: dict[str, Any], table: pa.Table, keys: int) -> None:
+        """Take over what was saved, of so many keys."""
+        what = "the state's slices"
+        some, many = (validation.whole(facts[name], what, 0, table.num_rows) for name in ("slices", "rows"))
+        held, rows = table.slice(0, some), table.slice(0, many)
         count = len(self.held.slices.columns())
-        columns = [arrow_column(held.column(f"c{k}")).to_numpy(zero_copy_only=False).copy() for k in range(count + len(self._marks))]
-        opens = np.array(columns[count:], bool).reshape(len(self._marks), facts["slices"])
-        self.held = Opened(self.held.slices.rebuilt(columns[:count]), opens)
-        if facts["rows"]:
-            numbers = [arrow_column(rows.column(f"n{k}")).to_numpy().copy() for k in range(3)]
+        arrays = [arrow_column(held.column(f"c{k}")) for k in range(count + len(self._marks))]
+        if any(a.null_count for a in arrays):
+            raise validation.damaged(what, "a value is missing")
+        columns = [a.to_numpy(zero_copy_only=False).copy() for a in arrays]
+        opens = np.array(columns[count:], bool).reshape(len(self._marks), some)
+        self.held = Opened(validation.slices(columns[:count], self.held.slices, keys, what), opens)
+        if many:
             names = list(self.plan.reads)
-            self.waiting.add(rows.select([ROW + n for n in names]).rename_columns(names), *numbers)
-        self.newest, self.merges = facts["newest"], facts["merges"]
-        self.ranks = np.array(facts["ranks"], np.int64)
-        self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}
+            waiting, times = validation.rows(rows.select([ROW + n for n in names]).rename_columns(names), self.plan, "the state's rows")
+            limits = [(FAR_BACK, FAR_AHEAD), (0, keys), (FAR_BACK, FAR_AHEAD)]
+            numbers = [validation.column(rows, f"n{k}", what, low=low, high=high).copy() for k, (low, high) in enumerate(limits)]
+            if not np.array_equal(times, numbers[0]):
+                raise validation.damaged(what, "the times of rows are not those that it says")
+            self.waiting.add(waiting, *numbers)
+        self.newest, self.merges = validation.tick(facts["newest"], what), validation.whole(facts["merges"], what)
+        self.ranks = validation.numbers(facts["ranks"], what, most=keys, low=0)
+        self.closed = self.checked_marks(facts["closed"], keys)
+        after, there = lengthened(self.ranks, keys, 0), np.zeros(keys, np.int64)
+        np.add.at(there, self.held.slices.key, self.held.slices.count)
+        self.check_ranks(after - there, after)
 
     @property
     def kept(self) -> int:

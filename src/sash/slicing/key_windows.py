@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.plan.logical import Plan, Query
+from sash.slicing import validation
 from sash.slicing.waiting import Waiting
 from sash.types import FAR_BACK
 from sash.windows.base import Ranks
@@ -26,14 +28,20 @@ class KeyWindows:
         self.closed: dict[str, Array] = {q.name: np.empty(0, np.int64) for q in plan.queries}
         """For each query and key the time up to which its windows are closed; for row windows, the number of closed ones."""
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
-        """Take rows in; they wait, in the order of their own batch, until they are settled."""
+    def prepare(
+        self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int], *, at_once: bool = False
+    ) -> Callable[[], None]:
+        """The call that takes rows in; they wait, in the order of their own batch, until they are settled."""
         table = table.select(list(self.plan.reads))
         seen = ticks >= self.since
         if not seen.all():
             table, ticks, codes, ids = table.filter(pa.array(seen)), ticks[seen], codes[seen], ids[seen]
-        if len(ticks):
-            self.waiting.add(table, ticks, codes, ids)
+
+        def commit() -> None:
+            if len(ticks):
+                self.waiting.add(table, ticks, codes, ids)
+
+        return commit
 
     def next_due(self, after: int) -> int:
         """A horizon before which nothing can be due: these windows depend on the rows that come."""
@@ -44,6 +52,25 @@ class KeyWindows:
         for query in self.plan.queries:
             nothing = 0 if isinstance(query.shape, Ranks) else FAR_BACK
             self.closed[query.name] = lengthened(self.closed[query.name], keys, nothing)
+
+    def checked_marks(self, saved: Any, keys: int) -> dict[str, Array]:
+        """Up to where each query's windows are closed, as it was saved."""
+        if not isinstance(saved, dict) or set(saved) != {q.name for q in self.plan.queries}:
+            raise validation.damaged("the state", "it is not that of these queries")
+        return {name: validation.numbers(marks, "the state", most=keys) for name, marks in saved.items()}
+
+    def check_ranks(self, first: Array, after: Array) -> None:
+        """Windows over ranks are closed as far as rows are gone, those before each key's ``first``, and no further than its rows reach."""
+        if (first < 0).any():
+            raise validation.damaged("the state", "its slices have more rows than there were")
+        for query in self.plan.queries:
+            if isinstance(query.shape, Ranks):
+                closed = lengthened(self.closed[query.name], len(first), 0)
+                if (closed < 0).any() or (closed > 1 << 40).any():
+                    raise validation.damaged("the state", "its row windows cannot be so many")
+                reached = closed * query.shape.every
+                if (first > reached).any() or (reached > after + query.shape.every).any():
+                    raise validation.damaged("the state", "its row windows are not those of its rows")
 
     def open_windows(self, query: Query, keys: Array, due: Array, ranks: Array | None) -> Array:
         """Which windows are not closed."""

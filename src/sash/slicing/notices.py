@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.errors import InvalidArgument
+from sash.slicing import validation
 from sash.slicing.view import SortedRows, runs
 from sash.windows.base import ContextAwareWindow, Edges, is_plain
 
@@ -155,8 +156,12 @@ class Notices:
             )
         return context
 
-    def load(self, saved: dict[str, Any]) -> None:
-        """Go on where that was."""
+    def load(self, saved: dict[str, Any], keys: int) -> None:
+        """Go on where that was, with so many keys."""
+        for key, (_, starts, ends) in saved.items():
+            validation.whole(int(key), "the state's contexts", 0, keys - 1)
+            for edges in (starts, ends):
+                validation.numbers(edges, "the state's contexts", most=1 << 20)
         self._base = {int(key): Noticed(context, Edges(starts, ends)) for key, (context, starts, ends) in saved.items()}
         self._now = {key: noticed.copy() for key, noticed in self._base.items()}
 

@@ -23,7 +23,7 @@ from sash.plan.clock import ProcessingTime
 from sash.plan.grouping import Grouping, grouping_of
 from sash.plan.logical import NO_TIME, Plan, Query, calls_of, check_request, make_plan, make_query
 from sash.plan.options import EMITS, LATES, check_duration_option
-from sash.slicing import decisions
+from sash.slicing import decisions, validation
 from sash.slicing.descriptions import Asked, Options, of_request, to_request
 from sash.slicing.emission import Emission
 from sash.slicing.fragments import Layout
@@ -31,7 +31,7 @@ from sash.slicing.in_order import IN_ORDER, InOrderState
 from sash.slicing.inputs import stored_form
 from sash.slicing.intake import Intake, to_batches
 from sash.slicing.key_windows import KeyWindows
-from sash.slicing.keys import KeyIndex, span_of
+from sash.slicing.keys import KeyIndex, key_type, span_of
 from sash.slicing.ordered_slices import KIND, OrderedSliceState
 from sash.slicing.row_state import RowState
 from sash.slicing.shapes import some_window_holds
@@ -391,17 +391,22 @@ class Operator:
                     return
                 oldest, newest = span_of(ticks)
         ids = np.arange(self._next_id, self._next_id + len(ticks)) if self._keeps_rows else ticks
-        self._next_id += len(ticks)
-        self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
-        self._seen_now(codes, ticks)
+        commits = []  # all states first make what they need: a function of a user that raises leaves none of them changed
+        last = len(self._states) - 1
         for k, state in enumerate(self._states):
             if verdicts and verdicts[k].any():
                 # Too late for all that is asked here, but not for others.
                 mine = ~verdicts[k]
                 if mine.any():
-                    state.add(table.filter(pa.array(mine)), ticks[mine], codes[mine], ids[mine], span_of(ticks[mine]))
+                    rows = (table.filter(pa.array(mine)), ticks[mine], codes[mine], ids[mine], span_of(ticks[mine]))
+                    commits.append(state.prepare(*rows, at_once=k == last))
             else:
-                state.add(table, ticks, codes, ids, (oldest, newest))
+                commits.append(state.prepare(table, ticks, codes, ids, (oldest, newest), at_once=k == last))
+        for commit in commits:
+            commit()
+        self._next_id += len(ticks)
+        self._newest, self._dirty = max(self._newest, newest), min(self._dirty, oldest)
+        self._seen_now(codes, ticks)
 
     def add_fragments(self, table: pa.Table) -> None:
         """Take slices in that were made elsewhere, by the same queries and of rows that have a time (:mod:`sash.slicing.fragments`)."""
@@ -422,11 +427,14 @@ class Operator:
             new = new.take(np.flatnonzero(~late))
             if not len(new):
                 return
-        self._newest, self._dirty = max(self._newest, int(new.last.max())), min(self._dirty, int(new.first.min()))
-        self._seen_now(new.key, new.last)
+        commits = []
         for state in self._states:
             assert isinstance(state, SliceState)
-            state.take_in(new, only=len(self._states) == 1)
+            commits.append(state.prepare_slices(new, only=len(self._states) == 1))
+        for commit in commits:
+            commit()
+        self._newest, self._dirty = max(self._newest, int(new.last.max())), min(self._dirty, int(new.first.min()))
+        self._seen_now(new.key, new.last)
 
     def _missed(self, late: Array, ticks: Array) -> Array:
         """The places of what came too late for a window: what no window would hold is never late."""
@@ -636,16 +644,23 @@ class Operator:
     def _recall(self, facts: dict[str, Any]) -> None:
         """What :meth:`_facts` gave."""
         for name in FACTS:
-            setattr(self, f"_{name}", facts.get(name, getattr(self, f"_{name}")))
+            setattr(self, f"_{name}", validation.tick(facts.get(name, getattr(self, f"_{name}")), "the state"))
+
+    def restore_keys(self, columns: list[pa.Array]) -> None:
+        """Take over stored keys."""
+        assert self._plan is not None
+        types = [key_type(self._plan.schema.field(name).type) for name in self._plan.by]
+        self._keys.restore(validation.keys(columns, types, "the state's keys"))
 
     @classmethod
     def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
         """The operator again. Users' own windows and aggregates are code, so they are given once more; they must be the same."""
         header, sections = unpack(snapshot)
-        op = cls(**to_request(header["query"], windows, aggs))
-        op._stats = Stats(**header["stats"])
-        if header["started"]:
-            op._resume(header, sections)
+        with validation.reading("the snapshot"):
+            op = cls(**to_request(header["query"], windows, aggs))
+            op._stats = Stats(**{name: validation.whole(n, "the snapshot") for name, n in header["stats"].items()})
+            if header["started"]:
+                op._resume(header, sections)
         return op
 
     def _resume(self, header: dict[str, Any], sections: dict[str, pa.Table]) -> None:
@@ -654,20 +669,27 @@ class Operator:
         self._own_schema = pa.schema([f for f in schema if f.name not in self._grouping.computed])
         self._start(schema)
         assert self._plan is not None
-        self._keys.restore([c.combine_chunks() for c in sections["keys"].columns])
+        what = "the snapshot"
+        self.restore_keys([c.combine_chunks() for c in sections["keys"].columns])
         self._recall(header)
-        since = header["since"]
+        since = {name: validation.tick(t, what) for name, t in header["since"].items()}
         self._plan = self._plan.with_queries(tuple(replace(q, since=since.get(q.name, FAR_BACK)) for q in self._plan.queries))
-        self._last_seen = np.array(header["last_seen"], np.int64)
-        self._manager.load(header["given"])
-        self._late = [sections["late"]] if sections["late"].num_rows else []
+        self._last_seen = validation.numbers(header["last_seen"], what, most=self._keys.count)
+        self._manager.load(header["given"], self._keys.count)
+        late = validation.like(sections["late"], self._plan.schema, what)
+        self._late = [late] if late.num_rows else []
         by_name = {q.name: q for q in self._plan.queries}
-        self._states = []
+        self._states, kinds = [], {q.name: self._kind(q.window) for q in self._plan.queries}
         for k, facts in enumerate(header["states"]):
             kind = facts.get("kind") or ("rows" if facts["keeps_rows"] else "slices")
-            state = self._state(kind, self._plan.with_queries(tuple(by_name[n] for n in facts["queries"])), facts["since"])
-            state.load(facts, sections[f"state{k}"])
+            if not facts["queries"] or any(kinds[n] != kind for n in facts["queries"]):
+                raise validation.damaged(what, f"queries are kept as {kind!r} that should not be")
+            queries = tuple(by_name.pop(n) for n in facts["queries"])
+            state = self._state(kind, self._plan.with_queries(queries), validation.tick(facts["since"], what))
+            state.load(facts, sections[f"state{k}"], self._keys.count)
             self._states.append(state)
+        if by_name:
+            raise validation.damaged(what, f"the query {next(iter(by_name))!r} has no state")
         self._due = FAR_BACK
 
     # Looking at it.

@@ -6,6 +6,7 @@ to an open window, has its slice computed again from its rows (figure 4: the one
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
+from sash.slicing import validation
 from sash.slicing.keys import span_of
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices, joined
@@ -42,13 +44,19 @@ class OrderedSliceState(SliceState):
         self.waiting = Waiting()
         self.recomputed = 0
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
+    def prepare(
+        self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int], *, at_once: bool = False
+    ) -> Callable[[], None]:
         table = table.select(list(self.plan.reads)).append_column(self.numbers, pa.array(ids))
         if self.since > span[0]:
             seen = ticks >= self.since
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
-        if len(ticks):
-            self.waiting.add(table, np.ascontiguousarray(ticks), codes, codes)
+
+        def commit() -> None:
+            if len(ticks):
+                self.waiting.add(table, np.ascontiguousarray(ticks), codes, codes)
+
+        return commit
 
     def settle(self, horizon: int) -> None:
         """Put the waiting rows before ``horizon`` into slices."""
@@ -58,11 +66,24 @@ class OrderedSliceState(SliceState):
 
     def _take_in(self, table: pa.Table, ticks: Array, codes: Array) -> None:
         new = self.sliced(table, ticks, codes, span_of(ticks))
-        self._note(new.first_begin)
+        before = {number: list(runs) for number, runs in self.rows.items()}
         self._keep(table, ticks, codes)
-        for number, part in self.chunks.split(new):
-            old = self.chunks.get(number)
-            self.chunks.put(number, self.coalesced(part) if old is None else self._inserted(number, old, part))
+        try:
+            made = [(number, self._with_rows(number, part)) for number, part in self.chunks.split(new)]
+        except BaseException:  # a user's function raised: the rows are not taken in
+            self.rows = before
+            raise
+        self._note(new.first_begin)
+        for number, change in made:
+            self.chunks.put(number, change())
+
+    def _with_rows(self, number: int, part: Slices) -> Callable[[], Slices]:
+        """The call that gives a chunk's slices with new ones."""
+        old = self.chunks.get(number)
+        if old is not None:
+            return self._inserted(number, old, part)
+        whole = self.coalesced(part)
+        return lambda: whole
 
     def _keep(self, table: pa.Table, ticks: Array, codes: Array) -> None:
         """Store rows with the chunks that they fall into."""
@@ -76,8 +97,8 @@ class OrderedSliceState(SliceState):
             if len(runs) > MOST_RUNS:
                 self.rows[number] = [_in_time(_together(runs))]
 
-    def _inserted(self, number: int, old: Slices, new: Slices) -> Slices:
-        """A chunk's slices with new ones, of which some may have rows that go between older ones."""
+    def _inserted(self, number: int, old: Slices, new: Slices) -> Callable[[], Slices]:
+        """The call that gives a chunk's slices with new ones, of which some may have rows that go between older ones."""
         pair, last = _pairs(old, new)
         of_old, of_new = pair[: len(old)], pair[len(old) :]
         ties = bool(self.plan.order_by)  # rows of one time are then in an order of their own
@@ -89,7 +110,8 @@ class OrderedSliceState(SliceState):
         self.recomputed += len(dirty)
         again = self._from_rows(number, new.take(np.flatnonzero(np.isin(of_new, dirty))))
         kept = [old.take(np.flatnonzero(~np.isin(of_old, dirty))), new.take(np.flatnonzero(~np.isin(of_new, dirty)))]
-        return self.coalesced(joined([*kept, again]))
+        whole = self.coalesced(joined([*kept, again]))
+        return lambda: whole
 
     def _from_rows(self, number: int, asked: Slices) -> Slices:
         """The slices of these keys and cells, from their rows."""
@@ -158,9 +180,12 @@ class OrderedSliceState(SliceState):
         table, _, codes = _together(runs) if runs else (empty, None, np.empty(0, np.int64))
         return {**facts, "kind": KIND}, table.append_column(CODE, pa.array(codes, pa.int64()))
 
-    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
+    def load(self, facts: dict[str, Any], table: pa.Table, keys: int) -> None:
+        what = "the state's rows"
         table = table.combine_chunks()
-        numbers = table.column(self.numbers).to_numpy()
+        validation.rows(table.drop_columns([CODE, self.numbers]), self.plan, what)
+        numbers = validation.column(table, self.numbers, what, low=0, high=FAR_AHEAD)
+        validation.column(table, CODE, what, low=0, high=keys)
         if np.any(numbers[1:] < numbers[:-1]):  # by arrival: that is the order of ties
             table = table.take(pa.array(np.argsort(numbers)))
         codes = table.column(CODE).to_numpy().copy()
@@ -169,7 +194,7 @@ class OrderedSliceState(SliceState):
             rows = table.drop([CODE])
             ticks = self.plan.measure.column(arrow_column(rows.column(self.plan.time))).copy()
             self._take_in(*_in_time((rows, ticks, codes)))
-        self.merges, self.splits = facts["merges"], facts["splits"]
+        self._count(facts)
 
     @property
     def kept(self) -> int:

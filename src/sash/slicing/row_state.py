@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing import order
+from sash.slicing import order, validation
 from sash.slicing.key_windows import KeyWindows, lengthened
 from sash.slicing.lineage import GrowingColumns, Lineage
 from sash.slicing.notices import Notices
@@ -326,10 +326,17 @@ class RowState(KeyWindows):
             table = table.append_column(name, pa.array(values, pa.int64()))
         return facts, table
 
-    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
-        """Take over what was saved."""
+    def load(self, facts: dict[str, Any], table: pa.Table, keys: int) -> None:
+        """Take over what was saved, of so many keys."""
+        what = "the state's rows"
         table = table.combine_chunks()
-        ids = table.column("\0ids").to_numpy()
+        _, times = validation.rows(table.drop_columns(["\0ticks", "\0codes", "\0ids"]), self.plan, what)
+        if not np.array_equal(times, validation.column(table, "\0ticks", what, low=FAR_BACK, high=FAR_AHEAD)):
+            raise validation.damaged(what, "the times of rows are not those that it says")
+        validation.column(table, "\0codes", what, low=0, high=keys)
+        ids = validation.column(table, "\0ids", what, low=0, high=FAR_AHEAD)
+        if len(np.unique(ids)) < len(ids):
+            raise validation.damaged(what, "a row is there twice")
         if np.any(ids[1:] < ids[:-1]):  # by arrival first: that is the order of ties
             table = table.take(pa.array(np.argsort(ids)))
         ticks, codes, ids = (table.column(f"\0{n}").to_numpy().copy() for n in ("ticks", "codes", "ids"))
@@ -337,11 +344,14 @@ class RowState(KeyWindows):
             self._place(table.drop_columns(["\0ticks", "\0codes", "\0ids"]), ticks, codes, ids)
         for query in self.plan.queries:
             if query.name in facts.get("notices", {}):
-                self.notices[id(query.shape)].load(facts["notices"][query.name])
-        self.bases = np.array(facts["bases"], np.int64)
-        self.gone_until = np.array(facts["gone_until"], np.int64)
-        self.closed = {name: np.array(marks, np.int64) for name, marks in facts["closed"].items()}
-        self.slices.merges, self.slices.splits, self.slices.shifts = facts["merges"], facts["splits"], facts.get("shifts", 0)
+                self.notices[id(query.shape)].load(facts["notices"][query.name], keys)
+        self.bases = validation.numbers(facts["bases"], what, most=keys, low=0)
+        self.gone_until = validation.numbers(facts["gone_until"], what, most=keys)
+        self.closed = self.checked_marks(facts["closed"], keys)
+        first = lengthened(self.bases, keys, 0)
+        self.check_ranks(first, first + np.bincount(self.codes, minlength=keys))
+        counts = [validation.whole(n, what) for n in (facts["merges"], facts["splits"], facts.get("shifts", 0))]
+        self.slices.merges, self.slices.splits, self.slices.shifts = counts
 
     @property
     def kept(self) -> int:

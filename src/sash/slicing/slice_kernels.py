@@ -94,6 +94,10 @@ class Kernels:
         return compiled(generate(tables.join_slices, self.form, masked=True, partials=True))
 
     @cached_property
+    def write_slices(self) -> Kernel:
+        return compiled(generate(tables.write_slices, self.form, masked=True, partials=True))
+
+    @cached_property
     def clear(self) -> Kernel:
         return compiled(generate(tables.clear, self.form, masked=True))
 

@@ -19,7 +19,7 @@ from sash.columns import arrow_column
 from sash.kernels.addresses import flat
 from sash.plan.logical import Plan
 from sash.plan.stores import choose_store
-from sash.slicing import order
+from sash.slicing import order, validation
 from sash.slicing.chunks import Chunks, ChunkStore, InMemory
 from sash.slicing.inputs import Fields, fields, stored_fields, stored_form
 from sash.slicing.keys import span_of
@@ -153,17 +153,24 @@ class SliceState:
 
     # The slicer: rows to slices.
 
-    def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int]) -> None:
-        """Add rows; ``codes`` are numbers of keys that stay, ``span`` is the first and the last time."""
+    def prepare(
+        self, table: pa.Table, ticks: Array, codes: Array, ids: Array, span: tuple[int, int], *, at_once: bool = False
+    ) -> Callable[[], None]:
+        """Make slices of rows; the call that comes back puts them among the others. Until then nothing has changed, so that functions of
+        users may raise; with ``at_once`` rows may already be where they belong.
+
+        ``codes`` are numbers of keys that stay, ``span`` is the first and the last time.
+        """
         if self.since > span[0]:
             seen = ticks >= self.since
             table, ticks, codes = table.filter(pa.array(seen)), ticks[seen], codes[seen]
             span = span_of(ticks)
         if not len(ticks):
-            return
+            return nothing
         ticks, inputs = np.ascontiguousarray(ticks), self._inputs(table)
-        if not self._put_in_place(ticks, codes, inputs, span):
-            self.merge(self.sliced(table, ticks, codes, span, inputs))
+        if at_once and self._put_in_place(ticks, codes, inputs, span):
+            return nothing
+        return self._merging(self.sliced(table, ticks, codes, span, inputs))
 
     def _inputs(self, table: pa.Table) -> list[Fields]:
         return [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
@@ -239,7 +246,7 @@ class SliceState:
         made = int(desk.found[0])
         if joined == tables.ELSEWHERE:
             self.chunks.put(number, old)  # which has room now
-            self.merge(desk.slices(codes, made))
+            self._merging(desk.slices(codes, made))()
         else:
             self._note(span[0])
             self.chunks.put(number, self._joined(old, desk.places[:made], joined, made))
@@ -257,28 +264,41 @@ class SliceState:
 
     # The slice manager: update and merge.
 
-    def take_in(self, new: Slices, *, only: bool) -> None:
-        """Slices that were made elsewhere; unless this is the only state, they are cut at other states' edges as well."""
+    def prepare_slices(self, new: Slices, *, only: bool) -> Callable[[], None]:
+        """As :meth:`prepare`, for slices that were made elsewhere; unless this is the only state, they are cut at other states' edges as
+        well."""
         if not only:
             new = new.with_cells(self.slicer.cells(new.first))
-        self.merge(self.coalesced(new))
+        return self._merging(self.coalesced(new))
 
-    def merge(self, new: Slices) -> None:
-        """Put slices among those that are there; those of one key with nothing between them become one."""
+    def _merging(self, new: Slices) -> Callable[[], None]:
+        """The call that puts slices among those that are there; those of one key with nothing between them become one."""
         if not len(new):
-            return
-        self._note(new.first_begin)
+            return nothing
         if not self._measured_for:  # as many keys as come first
             self.chunks = self._measured(len(np.unique(new.key)))
+        changes: list[tuple[int, Callable[[], Slices]]] = []
         for number, part in self.chunks.split(new):
             old = self.chunks.get(number)
-            self.chunks.put(number, self._merged(self._none if old is None else old, part))
+            changes.append((number, self._merged(self._none if old is None else old, part)))
 
-    def _merged(self, old: Slices, new: Slices) -> Slices:
-        """A chunk's slices with new ones."""
+        def commit() -> None:
+            self._note(new.first_begin)
+            for number, change in changes:
+                self.chunks.put(number, change())
+
+        return commit
+
+    def _merged(self, old: Slices, new: Slices) -> Callable[[], Slices]:
+        """The call that gives a chunk's slices with new ones."""
         updated = self._updated(old, new) if len(old) else None
         if updated is not None:
             return updated
+        merged = self._with_others(old, new)
+        return lambda: merged
+
+    def _with_others(self, old: Slices, new: Slices) -> Slices:
+        """A chunk's slices with new ones, in memory of their own."""
         self._grown = True
         if not len(old):
             return new
@@ -292,22 +312,30 @@ class SliceState:
             merged = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), merged.columns(), strict=True)])
         return merged
 
-    def _updated(self, old: Slices, new: Slices) -> Slices | None:
+    def _updated(self, old: Slices, new: Slices) -> Callable[[], Slices] | None:
         """Add to slices that are there, and put newer ones behind them: the rule for small batches of a single key."""
         if not old.key[0] == old.key[-1] == new.key[0] == new.key[-1]:
             return None
         old = old.with_room(len(new))
         room, count, places = old.room, len(new), np.empty(len(new), np.int64)
         assert room is not None
-        joined = tables.plain(tables.place_slices)(
-            room.key, room.cell, room.first, room.last, room.count, len(old),
-            new.cell, new.first, new.last, new.count, count, self.gap, int(self.commute), places,
+        joined = tables.plain(tables.find_slices)(
+            room.cell, room.first, room.last, len(old), new.cell, new.first, new.last, count, self.gap, int(self.commute), places,
         )  # fmt: skip
         if joined == tables.ELSEWHERE:
             return None
-        for kernels, states, held, more, more_held in zip(self.kernels, room.states, room.held, new.states, new.held, strict=True):
-            kernels.join_slices(*states, held, *more, more_held, joined, count, places)
-        return self._joined(old, places, joined, count)
+        for kernels, states, more in zip(self.kernels, room.states, new.states, strict=True):
+            kernels.join_slices(*states, *more, joined, places)
+
+        def write() -> Slices:
+            tables.plain(tables.place_slices)(
+                room.key, room.cell, room.first, room.last, room.count, new.cell, new.first, new.last, new.count, count, joined, places,
+            )  # fmt: skip
+            for kernels, states, held, more, more_held in zip(self.kernels, room.states, room.held, new.states, new.held, strict=True):
+                kernels.write_slices(*states, held, *more, more_held, joined, count, places)
+            return self._joined(old, places, joined, count)
+
+        return write
 
     def _joined(self, old: Slices, places: Array, joined: int, count: int) -> Slices:
         """A chunk, of which so many more have just been written at ``places``: the first few joined slices that were there."""
@@ -493,13 +521,19 @@ class SliceState:
         facts = {"keeps_rows": False, "since": self.since, "merges": self.merges, "splits": self.splits}
         return facts, pa.table({f"c{k}": pa.array(c) for k, c in enumerate(columns)})
 
-    def load(self, facts: dict[str, Any], table: pa.Table) -> None:
-        """Take over what was saved."""
-        columns = [c.to_numpy().copy() for c in table.columns]
-        slices = self._none.rebuilt(columns)
+    def load(self, facts: dict[str, Any], table: pa.Table, keys: int) -> None:
+        """Take over what was saved, of so many keys."""
+        what = "the state's slices"
+        if any(c.null_count for c in table.columns):
+            raise validation.damaged(what, "a value is missing")
+        slices = validation.slices([c.to_numpy().copy() for c in table.columns], self._none, keys, what)
         self._stored_again(slices, int(slices.key.max(initial=0)) + 1)
         self._grown = True
-        self.merges, self.splits = facts["merges"], facts["splits"]
+        self._count(facts)
+
+    def _count(self, facts: dict[str, Any]) -> None:
+        """Go on counting."""
+        self.merges, self.splits = (validation.whole(facts[name], "the state") for name in ("merges", "splits"))
 
     def how_many_open(self, horizon: int, newest: int) -> tuple[int, int]:
         """How many windows are not closed: those whose edges are known, keys not counted; and those of each key."""
@@ -526,9 +560,11 @@ class SliceState:
 
     def take_out(self, facts: dict[str, Any]) -> None:
         """Go on where the last step ended."""
-        self._measured_for = facts["measured"]
-        self.chunks = Chunks(self._home, facts["length"], facts["origin"], self._whole)
-        self.merges, self.splits = facts["merges"], facts["splits"]
+        what = "the state"
+        self._measured_for = validation.whole(facts["measured"], what)
+        length = None if facts["length"] is None else validation.whole(facts["length"], what, 1, FAR_AHEAD)
+        self.chunks = Chunks(self._home, length, validation.tick(facts["origin"], what), self._whole)
+        self._count(facts)
 
     @property
     def stats(self) -> dict[str, int]:
@@ -537,6 +573,10 @@ class SliceState:
 
 
 FEW_CHUNKS = 2
+
+
+def nothing() -> None:
+    """What there is to do where no rows came."""
 
 
 def view_of(slices: Slices, keys: int) -> View:

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from sash.errors import InvalidSnapshot
+from sash.slicing import encoding, validation
 
 MAGIC = b"SASHSNAP"
 VERSION = 1
@@ -48,15 +49,23 @@ def unpack(given: Any) -> tuple[dict[str, Any], dict[str, pa.Table]]:
         raise InvalidSnapshot(f"the snapshot has version {version}; this sash reads version {VERSION}")
     at = len(MAGIC) + 1
 
+    end = len(data) - 32
+
     def part() -> bytes:
         nonlocal at
+        if at + _LENGTH.size > end:
+            raise validation.damaged("the snapshot", "a part is missing")
         (length,) = _LENGTH.unpack_from(data, at)
+        if length > end - at - _LENGTH.size:
+            raise validation.damaged("the snapshot", "a part is longer than all of it")
         at += _LENGTH.size + length
         return data[at - length : at]
 
-    header = json.loads(part())
-    sections = {}
-    for name in header["sections"]:
-        with pa.ipc.open_stream(part()) as reader:
-            sections[name] = reader.read_all()
+    with validation.reading("the snapshot"):
+        header = json.loads(part())
+        if not isinstance(header, dict) or not isinstance(header.get("sections"), list):
+            raise validation.damaged("the snapshot", "it has no header")
+        sections = {str(name): encoding.arrow_table(part(), f"the snapshot's section {str(name)[:40]!r}") for name in header["sections"]}
+        if at != end:
+            raise validation.damaged("the snapshot", "there is more in it than it says")
     return header, sections

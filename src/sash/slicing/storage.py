@@ -14,9 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from sash.errors import InvalidSnapshot
-from sash.slicing import encoding
+from sash.slicing import encoding, validation
 from sash.slicing.chunks import Name
 from sash.slicing.slices import Slices
+from sash.types import FAR_AHEAD
 
 
 class Storage(Protocol):
@@ -143,11 +144,17 @@ class StoredChunks:
     fan = 4
     trims = False
 
-    def __init__(self, shelf: Shelf, prefix: str, like: Slices, known: Iterable[tuple[int, list[int], list[int]]] = ()) -> None:
+    def __init__(
+        self, shelf: Shelf, prefix: str, like: Slices, keys: Callable[[], int], known: Iterable[tuple[int, list[int], list[int]]] = ()
+    ) -> None:
         self._shelf, self._prefix, self._like = shelf, prefix, like
+        self.keys = keys
+        """How many keys there are."""
         self._stored: dict[Name, int] = {}
         """What the storage has, with the number of slices."""
         for level, steps, counts in known:
+            for number in (level, *steps, *counts):
+                validation.whole(number, "the state's book", -FAR_AHEAD, FAR_AHEAD)
             self._stored.update(zip(((level, n) for n in accumulate(steps)), counts, strict=True))
         self._counts = dict(self._stored)
         self._read: dict[Name, Slices] = {}
@@ -160,10 +167,9 @@ class StoredChunks:
             return None
         found = self._read.get(name)
         if found is None:
-            columns = encoding.to_arrays(self._shelf.get(self._name(name)), f"the state's chunk {self._name(name)!r}")
-            if len(columns) != len(self._like.columns()) or len(columns[0]) != self._counts[name]:
-                raise InvalidSnapshot(f"the state is damaged: its chunk {self._name(name)!r} is not the one that its book tells of")
-            found = self._read[name] = self._like.rebuilt(columns)
+            what = f"the state's chunk {self._name(name)!r}"
+            columns = encoding.to_arrays(self._shelf.get(self._name(name)), what, self._counts[name])
+            found = self._read[name] = validation.slices(columns, self._like, self.keys(), what)
         return found
 
     def put(self, name: Name, chunk: Slices) -> None:
@@ -236,7 +242,9 @@ class StoredRows:
 
     def __init__(self, shelf: Shelf, prefix: str, number: str, segments: Iterable[list[Any]] = ()) -> None:
         self._shelf, self._prefix, self._number = shelf, prefix, number
-        self._segments: dict[int, tuple[int, str | None]] = {int(n): (count, gone) for n, count, gone in segments}
+        self._segments: dict[int, tuple[int, str | None]] = {
+            validation.whole(n, "the state's book"): (validation.whole(count, "the state's book"), gone) for n, count, gone in segments
+        }
         """For each segment how many rows it was written with, and which of them have gone."""
         self._read: dict[int, pa.Table] = {}
 

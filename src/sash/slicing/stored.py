@@ -9,16 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sash._version import __version__
 from sash.errors import InvalidSnapshot
 from sash.plan.logical import Plan
-from sash.slicing import encoding
+from sash.slicing import encoding, validation
 from sash.slicing.descriptions import canonical
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
@@ -96,20 +97,26 @@ class StoredOperator:
         self._rows: dict[int, StoredRows] = {}
         self._described = described
         self._book = opened_book(self._shelf, described)
-        operator._start(plan.schema, self._homes, plan)
         operator._key_slack = slack
-        self._keys = StoredKeys(self._shelf, () if self._book is None else self._book["keys"])
-        self.notes: dict[str, Any] = {} if self._book is None else self._book["notes"]
+        self._keys = StoredKeys(self._shelf)
+        self.notes: dict[str, Any] = {}
         """What whoever holds the operator wants to remember."""
-        self._before = Stats() if self._book is None else Stats(**self._book["stats"])
-        if self._book is not None:
+        self._before = Stats()
+        if self._book is None:
+            operator._start(plan.schema, self._homes, plan)
+            return
+        with validation.reading("the state"):
+            operator._start(plan.schema, self._homes, plan)
+            self._keys = StoredKeys(self._shelf, [validation.whole(n, "the state's book") for n in self._book["keys"]])
+            self.notes = dict(self._book["notes"])
+            self._before = Stats(**{name: validation.whole(n, "the state's book") for name, n in self._book["stats"].items()})
             self._take_out(self._book)
 
     def _homes(self, place: int) -> Home:
         known = () if self._book is None else self._book["states"][place]["chunks"]
 
         def home(like: Slices) -> StoredChunks:
-            self._stores[place] = StoredChunks(self._shelf, f"{place}:", like, known)
+            self._stores[place] = StoredChunks(self._shelf, f"{place}:", like, lambda: self._operator._keys.count, known)
             return self._stores[place]
 
         return home
@@ -119,21 +126,25 @@ class StoredOperator:
         assert op._plan is not None
         columns = self._keys.read()
         if columns is not None:
-            op._keys.restore(columns)
+            op.restore_keys(columns)
         op._recall(book)
-        op._stats = Stats(**book["stats"])
+        op._stats = replace(self._before)
         if op._idle is not None:
-            (op._last_seen,) = encoding.to_arrays(self._shelf.get(SEEN), "the state's times of last rows")
+            (seen,) = encoding.to_arrays(self._shelf.get(SEEN), "the state's times of last rows")
+            if len(seen) > op._keys.count or seen.dtype != np.int64:
+                raise validation.damaged("the state", "it has seen rows of keys that do not exist")
+            op._last_seen = seen
         if op._asked.options.emit != "final":
             names = book["given"]
-            op._manager.load({n: encoding.to_arrays(self._shelf.get(f"{GIVEN}:{n}"), "the state's given windows") for n in names})
+            given = {n: encoding.to_arrays(self._shelf.get(f"{GIVEN}:{n}"), "the state's given windows") for n in names}
+            op._manager.load(given, op._keys.count)
         for place, (state, facts) in enumerate(zip(op._states, book["states"], strict=True)):
             if place in self._stores:
                 assert isinstance(state, SliceState)
                 state.take_out(facts)
             else:
                 whole = encoding.to_json(self._shelf.get(f"{place}:facts"), "the state's facts")
-                state.load(whole, self._rows_of(place, state, facts["rows"]).read() or state.save()[1])
+                state.load(whole, self._rows_of(place, state, facts["rows"]).read() or state.save()[1], op._keys.count)
 
     def _rows_of(self, place: int, state: Any, segments: Iterable[list[Any]]) -> StoredRows:
         self._rows[place] = StoredRows(self._shelf, f"{place}:rows:", state.numbers, segments)

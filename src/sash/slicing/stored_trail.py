@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
+from sash.slicing import validation
 from sash.slicing.storage import Shelf, Storage, StoredRows
 from sash.slicing.stored import Progress, opened_book, write_book
 from sash.slicing.trail import GIVEN, Trail
@@ -27,10 +28,11 @@ class StoredTrail:
         self._described = described
         self._book = opened_book(self._shelf, described)
         book = self._book or {"watermark": FAR_BACK, "next": 0, "rows": (), "notes": {}}
-        self.watermark: int = book["watermark"]
-        self.notes: dict[str, Any] = book["notes"]
-        self._next: int = book["next"]
-        self._rows = StoredRows(self._shelf, "rows:", NUMBER, book["rows"])
+        with validation.reading("the state"):
+            self.watermark: int = validation.tick(book["watermark"], "the state's book")
+            self.notes: dict[str, Any] = dict(book["notes"])
+            self._next: int = validation.whole(book["next"], "the state's book")
+            self._rows = StoredRows(self._shelf, "rows:", NUMBER, book["rows"])
         self._counts = [0, 0]
 
     def step(self, watermark: int, tables: Iterable[pa.Table]) -> pa.Table | None:
@@ -38,7 +40,9 @@ class StoredTrail:
         plan, previous = self.plan, self.watermark
         carried = self._rows.read()
         if carried is not None:
-            carried = carried.select([*plan.schema.names, NUMBER])  # a source may give its columns in another order by now
+            validation.column(carried, NUMBER, "the state's rows", low=0, high=self._next)
+            kept = validation.like(carried.drop_columns([NUMBER]), plan.schema, "the state's rows")  # perhaps in another order
+            carried = kept.append_column(NUMBER, carried.column(NUMBER))
             ticks = plan.measure.column(arrow_column(carried.column(plan.time)))
             carried = carried.append_column(GIVEN, pa.array(ticks < previous))
         new = pa.concat_tables(tables).combine_chunks() if tables else None

@@ -112,9 +112,9 @@ class WindowManager:
         """What was given, as data."""
         return {name: given.arrays() for name, given in self.given.items()}
 
-    def load(self, saved: dict[str, list[Any]]) -> None:
-        """Take over what was saved."""
-        self.given = {name: Given.from_arrays(columns) for name, columns in saved.items()}
+    def load(self, saved: dict[str, list[Any]], keys: int) -> None:
+        """Take over what was saved, of so many keys."""
+        self.given = {name: Given.from_arrays(columns, keys) for name, columns in saved.items()}
 
     def reports(self, state: State, step: Step, keys: int) -> tuple[View | None, list[Report]]:
         """What a step gives of one state's queries."""

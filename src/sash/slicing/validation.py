@@ -1,0 +1,148 @@
+"""Stored state is checked before it is used: native kernels index by what it holds, so nothing in it may be taken on trust.
+
+A digest tells that bytes are those that were written, not that they were written by us. Every function here raises
+:class:`~sash.errors.InvalidSnapshot` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.columns import arrow_column
+from sash.errors import InvalidSnapshot, SashError
+from sash.plan.logical import Plan
+from sash.slicing.slices import Slices
+from sash.types import FAR_AHEAD, FAR_BACK
+
+Array = npt.NDArray[Any]
+
+_FARTHEST = FAR_AHEAD >> 1
+"""Rows lie between this and its negative."""
+_DEEPEST = 1 << 40
+"""No count of rows, keys or revisions is larger."""
+
+
+def damaged(what: str, why: str) -> InvalidSnapshot:
+    """The error for state that is not what it should be."""
+    return InvalidSnapshot(f"{what} is damaged: {why}")
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """While state is read and put in place, whatever goes wrong is the state's fault."""
+    try:
+        yield
+    except InvalidSnapshot:
+        raise
+    except SashError as error:
+        raise damaged(what, str(error)) from error
+    except Exception as error:
+        raise damaged(
+            what, f"it holds something else ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
+        ) from error
+
+
+def whole(value: Any, what: str, low: int = 0, high: int = _DEEPEST) -> int:
+    """A whole number within bounds."""
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise damaged(what, f"{str(value)[:60]!r} is not a whole number from {low} to {high}")
+    return value
+
+
+def tick(value: Any, what: str) -> int:
+    """A point in time, or one that stands for the beginning or the end of all."""
+    return whole(value, what, 2 * FAR_BACK, 2 * FAR_AHEAD)
+
+
+def numbers(values: Any, what: str, *, most: int, low: int = 2 * FAR_BACK, high: int = 2 * FAR_AHEAD) -> Array:
+    """A list of whole numbers as an array of no more than ``most``."""
+    if not isinstance(values, list) or len(values) > most:
+        raise damaged(what, f"there should be a list of at most {most} numbers")
+    if not all(type(v) is int and low <= v <= high for v in values):
+        raise damaged(what, f"there is a value that is not a whole number from {low} to {high}")
+    return np.array(values, np.int64)
+
+
+def table(found: pa.Table, what: str) -> pa.Table:
+    """A table whose buffers hold what they promise."""
+    try:
+        found.validate(full=True)
+    except pa.ArrowException as error:
+        raise damaged(what, str(error).splitlines()[0]) from error
+    return found
+
+
+def like(found: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
+    """A table with just these columns, of these types, in this order."""
+    if sorted(found.column_names) != sorted(schema.names) or any(found.schema.field(f.name).type != f.type for f in schema):
+        raise damaged(what, "its columns are not those of the query")
+    return found.select(schema.names)
+
+
+def rows(found: pa.Table, plan: Plan, what: str) -> tuple[pa.Table, Array]:
+    """Rows of the columns that a plan reads, and their times, of which none is missing."""
+    checked = like(found, pa.schema([plan.schema.field(name) for name in plan.reads]), what)
+    times = arrow_column(checked.column(plan.time))
+    if times.null_count:
+        raise damaged(what, "a row has no time")
+    ticks = plan.measure.column(times)
+    if len(ticks) and not -_FARTHEST < int(ticks.min()) <= int(ticks.max()) < _FARTHEST:
+        raise damaged(what, "a row lies too far away")
+    return checked, ticks
+
+
+def column(found: pa.Table, name: str, what: str, *, low: int, high: int) -> Array:
+    """A column of whole numbers within bounds, none missing."""
+    if name not in found.column_names or found.schema.field(name).type != pa.int64() or found.column(name).null_count:
+        raise damaged(what, f"its column {name!r} is not one of whole numbers")
+    values: Array = found.column(name).to_numpy()
+    if len(values) and (int(values.min()) < low or int(values.max()) >= high):
+        raise damaged(what, f"its column {name!r} has a value outside of {low} to {high}")
+    return values
+
+
+def keys(columns: list[pa.Array], types: list[pa.DataType], what: str) -> list[pa.Array]:
+    """Key columns of one length and of the query's types, no key twice."""
+    if [c.type for c in columns] != types:
+        raise damaged(what, "its keys are of other types")
+    if len({len(c) for c in columns}) > 1:
+        raise damaged(what, "its keys' columns are not of one length")
+    if (
+        columns
+        and len(columns[0])
+        and pa.table(columns, [str(k) for k in range(len(columns))]).group_by([str(k) for k in range(len(columns))]).aggregate([]).num_rows
+        != len(columns[0])
+    ):
+        raise damaged(what, "it has a key twice")
+    return columns
+
+
+def slices(found: list[Array], shape: Slices, key_count: int, what: str) -> Slices:
+    """Slices that kernels can work on: of the right types, in order, of keys that there are."""
+    wanted = shape.columns()
+    if len(found) != len(wanted):
+        raise damaged(what, f"it has {len(found)} columns, and should have {len(wanted)}")
+    if any(a.dtype != b.dtype for a, b in zip(found, wanted, strict=True)) or len({len(a) for a in found}) > 1:
+        raise damaged(what, "its columns are of other types or lengths")
+    made = shape.rebuilt(found)
+    if not len(made):
+        return made
+    if int(made.key.min()) < 0 or int(made.key.max()) >= key_count:
+        raise damaged(what, f"it has a slice of a key that does not exist (there are {key_count})")
+    if int(made.first.min()) <= -_FARTHEST or int(made.last.max()) >= _FARTHEST or (made.last < made.first).any():
+        raise damaged(what, "it has a slice that ends before it begins, or lies too far away")
+    if int(made.count.min()) < 1 or int(made.count.max()) > _DEEPEST:
+        raise damaged(what, "it has a slice of no rows")
+    for taken in made.held:
+        if (taken < 0).any() or (taken > made.count).any():
+            raise damaged(what, "it has a slice of which an aggregate has seen more rows than there are")
+    in_order = (made.key[1:] > made.key[:-1]) | ((made.key[1:] == made.key[:-1]) & (made.first[1:] >= made.last[:-1]))
+    if not in_order.all():
+        raise damaged(what, "its slices are not in order")
+    return made
