@@ -63,7 +63,7 @@ def quantile(values: Values, q: float) -> Any:
     low, high = math.floor(position), math.ceil(position)
     if low == high or ordered[low] == ordered[high]:
         return ordered[low]
-    return (high - position) * ordered[low] + (position - low) * ordered[high]
+    return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
 def distinct(values: Values) -> int:

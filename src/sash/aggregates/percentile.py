@@ -20,7 +20,7 @@ def interpolated(position: float, below: float, above: float) -> float:
     low, high = math.floor(position), math.ceil(position)
     if low == high or below == above:
         return below
-    return (high - position) * below + (position - low) * above
+    return below + (above - below) * (position - low)
 
 
 @dataclass(frozen=True)

@@ -87,7 +87,7 @@ def quantiles(ranks: Index, ordered: Reals, bits: Index, q: Reals, windows: int,
         if position > wanted:
             above = ordered[next_bit(bits, cursor + 1)]
             if above != value:
-                value = (wanted + 1 - position) * value + (position - wanted) * above
+                value = value + (above - value) * (position - wanted)
         out[j] = value
     return 0
 

@@ -40,20 +40,33 @@ WAYS: tuple[Way, ...] = ("plain", "catalyst", "fragments", "rows")
 """From the most special to the most general: what goes one way can go all later ones."""
 
 
-def choose_spark(plan: Plan, forms: list[Form | None], stated: list[str | None], asked: str = "auto") -> SparkChoice:
-    """How to aggregate windows; ``stated`` has for each aggregate why Catalyst cannot state its partial (None: it can)."""
+def choose_spark(
+    plan: Plan, forms: list[Form | None], stated: list[str | None], spoken: list[str | None], asked: str = "auto"
+) -> SparkChoice:
+    """How to aggregate windows; for each aggregate, ``stated`` has why Catalyst cannot state its partial, and ``spoken`` why it cannot
+    compute its result over the rows of a window (None: it can)."""
     blocks, why = time_blocks(plan)
-    way, reason = _most_special(plan, forms, stated)
     if asked != "auto" and asked not in WAYS:
         raise InvalidArgument(f"plan must be one of auto, {', '.join(WAYS)}; not {asked!r}")
-    if asked != "auto":
+    way, reason = _general(plan, forms, stated)
+    if asked in ("auto", "plain") and (plainly := _plain(plan, spoken)) is not None:
+        way, reason = "plain", plainly
+    if asked not in ("auto", way):
         if WAYS.index(asked) < WAYS.index(way):
             raise InvalidArgument(f"plan={asked!r} cannot be had here: {reason}")
         way, reason = WAYS[WAYS.index(asked)], "as asked for"
     return SparkChoice(way, None if way == "plain" else blocks, (reason,) if way == "plain" else (reason, why))
 
 
-def _most_special(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> tuple[Way, str]:
+def _plain(plan: Plan, spoken: list[str | None]) -> str | None:
+    """Why Spark's own aggregation can do it all; None if it cannot."""
+    if len(plan.queries) == 1 and not plan.empty and _apart(plan.queries[0].shape) and all(s is None for s in spoken):
+        return "no row is in two windows: Spark's own aggregation is all there is to do"
+    return None
+
+
+def _general(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> tuple[Way, str]:
+    """The most special way that takes windows which overlap."""
     shapes = [q.shape for q in plan.queries]
     if not all(isinstance(s, Periodic | Gaps | Everything | ContextFreeWindow) for s in shapes):
         return "rows", "rows decide where windows start or end: they are sorted and cut by each key"
@@ -67,8 +80,6 @@ def _most_special(plan: Plan, forms: list[Form | None], stated: list[str | None]
         reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
     if reason is not None:
         return "fragments", f"{reason}: slices are made in Arrow, before the shuffle"
-    if len(shapes) == 1 and not plan.empty and _apart(shapes[0]):
-        return "plain", "no row is in two windows: Spark's own aggregation is all there is to do"
     return "catalyst", "slices are made by Spark's own aggregation, windows from slices in Arrow"
 
 

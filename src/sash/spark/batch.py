@@ -18,6 +18,7 @@ from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
 from sash.spark.types import spark_schema
+from sash.spark.wholes import Rows, whole
 from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
@@ -55,13 +56,11 @@ def plain(prepared: Prepared) -> Any:
     plan, F = prepared.plan, functions_for(prepared.frame)
     (query,) = plan.queries
     shape = query.shape
-    sliced = _sliced(prepared)
+    sliced = _placed(prepared)
     if isinstance(shape, Periodic) and shape.size < shape.every:
         sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {shape.size}L")
-    results = [
-        F.expr(STATEMENTS[c.call.aggregate.name].result(sql.quoted(_input(k)), input_type(c))).alias(_result(k))
-        for k, c in enumerate(plan.columns)
-    ]
+    rows = Rows(sql.quoted(TICK), plan.order_by)
+    results = [F.expr(whole(c, rows)).alias(_result(k)) for k, c in enumerate(plan.columns)]
     grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
     start = sql.quoted(CELL)
     if isinstance(shape, Everything):
@@ -94,14 +93,20 @@ def _keys(F: Any, plan: Plan) -> list[Any]:
     return [F.expr(sql.quoted(name)) for name in plan.by]
 
 
+def _placed(prepared: Prepared) -> Any:
+    """The rows themselves, with their tick and where their window starts."""
+    plan = prepared.plan
+    ticked = prepared.frame.selectExpr("*", f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
+    return ticked.selectExpr("*", f"{sql.start(sql.quoted(TICK), plan)} as {sql.quoted(CELL)}")
+
+
 def _sliced(prepared: Prepared) -> Any:
     """Rows with their key, tick, edge, and each aggregate's input, null where the row does not count."""
     plan = prepared.plan
     columns = [sql.quoted(name) for name in plan.by]
     columns.append(f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
     columns += [f"{_counted(c)} as {sql.quoted(_input(k))}" for k, c in enumerate(plan.columns)]
-    edge = sql.start(sql.quoted(TICK), plan) if prepared.choice.way == "plain" else sql.edge(sql.quoted(TICK), plan)
-    return prepared.frame.selectExpr(*columns).selectExpr("*", f"{edge} as {sql.quoted(CELL)}")
+    return prepared.frame.selectExpr(*columns).selectExpr("*", f"{sql.edge(sql.quoted(TICK), plan)} as {sql.quoted(CELL)}")
 
 
 def _counted(column: Column) -> str:

@@ -19,6 +19,7 @@ from sash.spark import sql
 from sash.spark.catalyst import unstated
 from sash.spark.requests import Request
 from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
+from sash.spark.wholes import unspoken
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,13 @@ def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
     else:
         names = output_schema(plan).names
         forms = [stored_form(c, schema) for c in plan.columns]
-        choice = choose_spark(replace(plan, columns=_as_asked(plan, calls)), forms, [unstated(c) for c in plan.columns], asked)
+        choice = choose_spark(
+            replace(plan, columns=_as_asked(plan, calls)),
+            forms,
+            [unstated(c) for c in plan.columns],
+            [unspoken(c) for c in plan.columns],
+            asked,
+        )
     check_case(frame, names)
     return Prepared(narrow, narrowed, schema, plan, choice, calls)
 
