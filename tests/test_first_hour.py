@@ -268,3 +268,33 @@ def test_explain_counts_keys_and_names_what_runs():
     assert "sum(x) -> double: two stacks over slices" in shown
     over = str(sash.explain(table, **{**call, "windows": W.trailing(5)}))
     assert "sum(v) -> int64: prefixes over rows" in over
+
+
+# Messages that a user understands.
+
+
+def test_messages():
+    from sash.algorithms import TwoStacks
+
+    with pytest.raises(InvalidType, match="sum does not take 'x'"):
+        TwoStacks("sum").insert("x")
+    assert repr(W.tumbling("10 secs")) == repr(W.tumbling("10 secs"))
+    assert sash.aggregate({"t": [0], "v": [1]}, windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")["s"].to_pylist() == [1]
+    with pytest.raises(InvalidWindow, match=r"unknown unit 'seconnds' \(did you mean seconds\?\)"):
+        W.tumbling("10 seconnds")
+    with pytest.raises(InvalidType, match=r"'t' has the type double.*timestamp_seconds\(t\)"):
+        sash.aggregate({"t": [1.5], "v": [1]}, windows=W.tumbling(10), aggs=[S.sum("v")], time="t")
+    with pytest.raises(InvalidType, match=r"'t' has the type string.*to_timestamp\(t\)"):
+        sash.aggregate({"t": ["2026-01-01"], "v": [1]}, windows=W.tumbling(10), aggs=[S.sum("v")], time="t")
+
+
+def test_a_folder_that_cannot_be_written(tmp_path):
+    from typer.testing import CliRunner
+
+    from sash.cli import app
+
+    (tmp_path / "file").write_text("not a folder")
+    for command in ("demo", "bench"):
+        result = CliRunner().invoke(app, [command, "--folder", str(tmp_path / "file" / "inside")])
+        assert result.exit_code == 2
+        assert "cannot be written" in result.output

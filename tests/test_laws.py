@@ -146,3 +146,55 @@ def test_runs_merge(a, b, c):
     assert runs.merge(one, two) == runs.merge(two, one) == runs.from_rows(np.array(a + b, float))
     assert runs.merge(one, runs.EMPTY) == one
     assert one.total == len(a)
+
+
+def test_one_error_with_the_smallest_case():
+    """Several things are wrong with it: one error is raised, not a group, and it shows a small case."""
+
+    @sash.udaf(state=("int64",))
+    class wrong:
+        identity = (0,)
+        commutative = True
+        returns = "int64"
+
+        def lift(v):
+            return (v,)
+
+        def combine(a, b):
+            return (a[0] - 2 * b[0] if a[0] > 5 else a[0] * b[0] - 7,)
+
+        def lower(s):
+            return s[0]
+
+    with pytest.raises(BrokenLaw) as caught:
+        check_laws(wrong)
+    assert type(caught.value) is BrokenLaw
+    assert len(str(caught.value)) < 300
+
+
+def test_rows_in_the_order_of_time():
+    """An aggregate that only makes sense over rows that follow each other: how far apart neighbours are at most."""
+    from hypothesis import strategies as st
+
+    @sash.udaf(state=("int64", "int64", "int64"))
+    class widest_gap:
+        identity = (1, 0, 0)
+        returns = "int64"
+
+        def lift(t):
+            return (t, t, 0)
+
+        def combine(a, b):
+            if a[0] > a[1]:
+                return b
+            if b[0] > b[1]:
+                return a
+            if b[0] < a[1]:
+                raise ValueError("rows are not in the order of time")
+            return (a[0], b[1], max(a[2], b[2], b[0] - a[1]))
+
+        def lower(s):
+            return s[2]
+
+    times = st.lists(st.integers(0, 1000), min_size=1, max_size=8).map(sorted)
+    check_laws(widest_gap, values=times)

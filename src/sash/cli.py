@@ -30,6 +30,7 @@ def demo(
     if name not in NAMES:
         typer.echo(f"unknown demo {name!r}; known: {', '.join(NAMES)}", err=True)
         raise typer.Exit(2)
+    _check_folder(folder)
     chosen(name)(rows, folder)
 
 
@@ -51,8 +52,21 @@ def bench(
         if name not in NAMES:
             typer.echo(f"unknown benchmark {name!r}; known: {', '.join(NAMES)}", err=True)
             raise typer.Exit(2)
+    _check_folder(folder)
     for name in chosen:
         run(name, quick=quick, folder=folder, docs=docs, data=data)
+
+
+def _check_folder(folder: Path) -> None:
+    """Make the folder that results go to, before any work starts."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        trial = folder / ".sash-writes-here"
+        trial.touch()
+        trial.unlink()
+    except OSError as error:
+        typer.echo(f"error: --folder {str(folder)!r} cannot be written ({error.strerror}); name another", err=True)
+        raise typer.Exit(2) from error
 
 
 def main() -> None:

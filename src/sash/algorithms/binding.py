@@ -76,7 +76,11 @@ class Binding:
         samples = value if self.arity > 1 and isinstance(value, tuple) and len(value) == self.arity else (value,) * self.arity
         try:
             self._settle_on([pa.float64() if v is None else _arrow_type(np.asarray(v).dtype) for v in samples])
-        except (InvalidType, pa.ArrowNotImplementedError, TypeError):
+        except (InvalidType, pa.ArrowNotImplementedError, TypeError) as error:
+            try:
+                self.aggregate.returns(*[pa.string()] * self.arity) if not isinstance(self.aggregate, UserAggregate) else None
+            except InvalidType:
+                raise InvalidType(f"{self.name} does not take {value!r}") from error
             nullable = (True,) * self.arity
             self.objects = plain_objects(self.aggregate.form(*[pa.string()] * self.arity, nullable=nullable))
             self.is_settled = True

@@ -183,7 +183,10 @@ class OrderedSliceState(SliceState):
     def load(self, facts: dict[str, Any], table: pa.Table, keys: int) -> None:
         what = "the state's rows"
         table = table.combine_chunks()
-        validation.rows(table.drop_columns([CODE, self.numbers]), self.plan, what)
+        whole, _ = validation.rows(table.drop_columns([CODE, self.numbers]), self.plan, what)
+        for name in (self.numbers, CODE):
+            whole = whole.append_column(name, table.column(name))
+        table = whole
         numbers = validation.column(table, self.numbers, what, low=0, high=FAR_AHEAD)
         validation.column(table, CODE, what, low=0, high=keys)
         if np.any(numbers[1:] < numbers[:-1]):  # by arrival: that is the order of ties

@@ -330,7 +330,11 @@ class RowState(KeyWindows):
         """Take over what was saved, of so many keys."""
         what = "the state's rows"
         table = table.combine_chunks()
-        _, times = validation.rows(table.drop_columns(["\0ticks", "\0codes", "\0ids"]), self.plan, what)
+        numbers = ["\0ticks", "\0codes", "\0ids"]
+        whole, times = validation.rows(table.drop_columns(numbers), self.plan, what)
+        for name in numbers:
+            whole = whole.append_column(name, table.column(name))
+        table = whole
         if not np.array_equal(times, validation.column(table, "\0ticks", what, low=FAR_BACK, high=FAR_AHEAD)):
             raise validation.damaged(what, "the times of rows are not those that it says")
         validation.column(table, "\0codes", what, low=0, high=keys)

@@ -82,7 +82,7 @@ def like(found: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
     """A table with just these columns, of these types, in this order."""
     if sorted(found.column_names) != sorted(schema.names) or any(found.schema.field(f.name).type != f.type for f in schema):
         raise damaged(what, "its columns are not those of the query")
-    return found.select(schema.names)
+    return pa.Table.from_arrays([found.column(name) for name in schema.names], schema=schema)
 
 
 def rows(found: pa.Table, plan: Plan, what: str) -> tuple[pa.Table, Array]:

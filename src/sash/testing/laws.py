@@ -29,7 +29,8 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
     Python functions.
 
     ``inputs`` are the types of the values (by default 64-bit integers if the state has no floats, else doubles); ``values`` is a
-    Hypothesis strategy for one row, where not every number makes sense. Floats are compared up to ``tolerance``.
+    Hypothesis strategy for one row, where not every number makes sense, or for a list of rows in the order of time, where rows must follow
+    each other (``st.lists(times).map(sorted)``): partials are then made of neighbouring rows. Floats are compared up to ``tolerance``.
     """
     try:
         import hypothesis
@@ -47,12 +48,16 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
     types = [pa.bool_() if m == "bool" else pa.from_numpy_dtype(np.dtype(m)) for m in machines]
     form = bound.form(*types)
     row = values if values is not None else strategies.tuples(*(_strategy(m, strategies) for m in machines))
+    rows_of = strategies.lists(row, min_size=1, max_size=8)
+    if values is not None:
+        is_sequence = isinstance(hypothesis.find(values, lambda _: True), list)
+        rows_of = values.filter(bool) if is_sequence else rows_of
     if values is not None and count == 1:
-        row = values.map(lambda v: v if isinstance(v, tuple) else (v,))
-    partial = strategies.lists(row, min_size=1, max_size=3).map(lambda rows: _partial(form, rows))
+        rows_of = rows_of.map(lambda rows: [r if isinstance(r, tuple) else (r,) for r in rows])
     settings = hypothesis.settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False
-    )
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False,
+        report_multiple_bugs=False,
+    )  # fmt: skip
 
     def search(check: Callable[..., None], *given: Any) -> None:
         """Run a check on many values; Hypothesis shrinks what fails, and what it tried last is the simplest."""
@@ -73,21 +78,38 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
     def equal(a: Any, b: Any) -> bool:
         return same_partial(a, b, tolerance)
 
-    search(lambda r: check_shape(form, form.lift(*r), f"lift{r}"), row)
+    def pieces(number: int) -> Any:
+        """So many partials of rows that follow each other."""
+        places = strategies.lists(strategies.floats(0, 1), min_size=number - 1, max_size=number - 1)
+        enough = rows_of.filter(lambda rows: len(rows) >= number) if number > 1 else rows_of
+        return strategies.tuples(enough, places).map(lambda drawn: [_partial(form, part) for part in _cut(*drawn)])
+
+    def shapes(rows: list[tuple[Any, ...]]) -> None:
+        for r in rows:
+            check_shape(form, form.lift(*r), f"lift{r}")
+
+    search(shapes, rows_of)
     for law in LAWS:
         if law.claimed(form):
 
-            def holds(*partials: Any, law: Any = law) -> None:
+            def holds(partials: list[Any], law: Any = law) -> None:
                 if not law.holds(form, equal, *partials):
-                    raise counterexample(form, law, partials)
+                    raise counterexample(form, law, tuple(partials))
 
-            search(holds, *[partial] * law.partials)
-    search(lambda p: _check_lower(form, p), partial)
+            search(holds, pieces(law.partials))
+    search(lambda partials: _check_lower(form, partials[0]), pieces(1))
     if count == 1:
-        search(
-            lambda rows: _check_compiled(bound, form, types[0], [r[0] for r in rows], tolerance),
-            strategies.lists(row, min_size=1, max_size=8),
-        )
+        search(lambda rows: _check_compiled(bound, form, types[0], [r[0] for r in rows], tolerance), rows_of)
+
+
+def _cut(rows: list[Any], places: list[float]) -> list[list[Any]]:
+    """Rows as neighbouring pieces, none of them empty."""
+    pieces, rest = [], rows
+    for left, place in zip(range(len(places), 0, -1), places, strict=True):
+        size = 1 + int(place * (len(rest) - left - 1))
+        pieces.append(rest[:size])
+        rest = rest[size:]
+    return [*pieces, rest]
 
 
 def _machines(bound: Any, inputs: Any, count: int) -> tuple[str, ...]:

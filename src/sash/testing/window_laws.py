@@ -21,8 +21,9 @@ def check_window(window: Window, *, values: Any = None, examples: int = 200, tim
     from hypothesis import strategies as st
 
     settings = hypothesis.settings(
-        max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False
-    )
+        max_examples=examples, deadline=None, database=None, suppress_health_check=list(hypothesis.HealthCheck), print_blob=False,
+        report_multiple_bugs=False,
+    )  # fmt: skip
     ticks = st.integers(*times)
     name = type(window).__name__
     if isinstance(window, ContextFreeWindow):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,10 @@ _NANOS = {
 }
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _SHORT = {
-    "ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "m": "minute", "min": "minute",
-    "h": "hour", "d": "day", "w": "week", "mon": "month", "y": "year",
+    "ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second", "sec": "second", "secs": "second", "m": "minute",
+    "min": "minute", "mins": "minute", "h": "hour", "hr": "hour", "hrs": "hour", "d": "day", "w": "week", "mon": "month", "y": "year",
+    "yr": "year", "yrs": "year", "micro": "microsecond", "micros": "microsecond", "milli": "millisecond", "millis": "millisecond",
+    "nano": "nanosecond", "nanos": "nanosecond",
 }  # fmt: skip
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)")
 
@@ -84,8 +87,10 @@ class Duration:
             unit = unit.lower().replace("µ", "u")
             unit = _SHORT.get(unit, unit.removesuffix("s"))
             if unit not in _NANOS and unit not in _MONTHS:
+                near = get_close_matches(unit, [*_NANOS, *_MONTHS], n=1)
+                meant = f" (did you mean {near[0]}s?)" if near else ""
                 raise InvalidWindow(
-                    f"{argument} {given!r} has the unknown unit {match.group(2)!r}; known: {', '.join((*_NANOS, *_MONTHS))}"
+                    f"{argument} {given!r} has the unknown unit {match.group(2)!r}{meant}; known: {', '.join((*_NANOS, *_MONTHS))}"
                 )
             whole, _, fraction = number.partition(".")
             if unit in _MONTHS:

@@ -128,4 +128,11 @@ def measure_of(t: pa.DataType, name: str) -> Measure:
     """The measure of a column's type, or an error."""
     if pa.types.is_timestamp(t) or pa.types.is_date(t) or pa.types.is_integer(t):
         return Measure(t)
-    raise InvalidType(f"the time column {name!r} has the type {t}; it must be a timestamp, a date, or an integer that only advances")
+    hint = ""
+    if pa.types.is_floating(t) or pa.types.is_decimal(t):
+        hint = (
+            f"; for seconds since 1970, compute a column first: timestamp_seconds({name}) in SQL, pd.to_datetime(..., unit='s') in pandas"
+        )
+    elif pa.types.is_string(t) or pa.types.is_large_string(t) or pa.types.is_string_view(t):
+        hint = f"; compute a column first: to_timestamp({name}) in SQL, pd.to_datetime(...) in pandas, .str.to_datetime() in polars"
+    raise InvalidType(f"the time column {name!r} has the type {t}; it must be a timestamp, a date, or an integer that only advances{hint}")
