@@ -191,7 +191,7 @@ class _Resolution:
 
     def trim(self, node: exp.Trim) -> Node:
         _refuse_parts(node, ("this", "expression", "position"))
-        name = {"LEADING": "trim_leading", "TRAILING": "trim_trailing"}.get(str(node.args.get("position") or "").upper(), "btrim")
+        name = {"LEADING": "trim leading", "TRAILING": "trim trailing"}.get(str(node.args.get("position") or "").upper(), "btrim")
         letters = node.args.get("expression")
         return self.call(name, self.of(node.this), *([self.of(letters)] if letters is not None else []))
 

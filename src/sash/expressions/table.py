@@ -6,6 +6,7 @@ share, so Spark itself needs no entry: it gets the text.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -55,10 +56,12 @@ class Function:
     """Whether it asks for some arguments in some rows only: ``arrow`` then takes the evaluation and the nodes."""
     right_first: bool = False
     """Whether the last argument is looked at first: where it is null, the others are not asked for."""
+    module: str = ""
+    """The module that defines it."""
 
     @property
     def title(self) -> str:
-        return self.name if self.name.isidentifier() else f"operator {self.name}"
+        return self.name if self.name.replace(" ", "_").isidentifier() else f"operator {self.name}"
 
 
 FUNCTIONS: dict[str, Function] = {}
@@ -80,7 +83,19 @@ def define(
 ) -> Function:
     """Put a function into the table."""
     fewest, most = (arity, arity) if isinstance(arity, int) else arity
-    function = Function(name, fewest, most, typing, arrow, aliases, undefined, keeps_nulls or lazy, lazy, right_first)
+    function = Function(
+        name,
+        fewest,
+        most,
+        typing,
+        arrow,
+        aliases,
+        undefined,
+        keeps_nulls or lazy,
+        lazy,
+        right_first,
+        sys._getframe(1).f_globals["__name__"],
+    )
     assert name not in FUNCTIONS, name
     assert not set(aliases) & set(ALIASES), aliases
     FUNCTIONS[name] = function

@@ -11,7 +11,7 @@ from sash.plan.spark import Blocks
 from sash.slicing.blocks import BLOCK
 from sash.slicing.fragments import CELL, FIRST, Layout
 from sash.slicing.results import output_schema
-from sash.spark import sql
+from sash.spark import needs, sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import TIME_WINDOW, functions_for, marked
 from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
@@ -31,6 +31,7 @@ MOST_PER_ROW = 24
 
 def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
     """The frame of all windows; ``asked`` names a plan."""
+    needs.check(needs.BATCH, "a batch")
     prepared = prepare(frame, request, asked)
     found = WAYS[prepared.choice.way](prepared)
     return marked(found, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else found
@@ -186,6 +187,7 @@ def rows(prepared: Prepared) -> Any:
 
 def over_frame(frame: Any, request: Request) -> Any:
     """Every row with the aggregates of its trailing windows."""
+    needs.check(needs.BATCH, "a batch")
     prepared = prepare(frame, request)
     check_carried(frame)
     narrow, plan, blocks = prepared.frame, prepared.plan, prepared.choice.blocks

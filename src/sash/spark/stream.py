@@ -17,7 +17,7 @@ from sash.plan.streams import BUCKETS, choose_stream
 from sash.slicing import descriptions
 from sash.slicing.emission import emitted_schema
 from sash.slicing.inputs import stored_form
-from sash.spark import sql
+from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
 from sash.spark.frames import TIME_WINDOW, functions_for, marked
@@ -58,6 +58,7 @@ def ask(frame: Any, request: Request, options: StreamOptions) -> Checked:
 
 def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """The streaming frame of all windows."""
+    needs.check(needs.STREAM, "a stream")
     if request.empty:
         raise InvalidArgument("empty=True is for batch: on a stream, windows without rows are not given")
     asked = ask(frame, request, options)
@@ -86,6 +87,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """Every row of a streaming frame with its trailing windows, once the watermark has passed it."""
+    needs.check(needs.STREAM, "a stream")
     asked = ask(frame, request, options)
     clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
     if not clock.event_time and options.watermark is None:

@@ -35,10 +35,34 @@ HOW = {"fields": "compiled", "runs": "compiled over ranks", "items": "Arrow", "s
 
 def pages() -> dict[str, str]:
     """Paths below ``docs/`` and their texts."""
-    made = {"reference/types.md": types_page()}
+    made = {"reference/types.md": types_page(), "reference/expressions.md": expressions_page()}
     made |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in window_algorithms().items()}
     made["algorithms/README.md"] = index_page()
     return made
+
+
+def expressions_page() -> str:
+    """The functions of expressions, by what they work on."""
+    from sash.expressions import library
+
+    lines = [
+        "# Functions of expressions",
+        "",
+        "Made from the code by `make docs`. Each means what it means in Spark; see [Expressions](../expressions.md).",
+    ]
+    for module in library.MODULES:
+        own = [f for f in library.FUNCTIONS.values() if f.module == module.__name__]
+        lines += ["", f"## {module.__name__.rpartition('.')[2].capitalize()}", "", (module.__doc__ or "").strip().partition("\n\n")[0], ""]
+        lines += ["| function | also | arguments |", "|---|---|---|"]
+        for f in sorted(own, key=lambda f: f.name):
+            most = "any number" if f.most > 99 else str(f.most)
+            count = str(f.fewest) if f.fewest == f.most else f"{f.fewest} to {most}"
+            lines.append(f"| {_code(f.name)} | {', '.join(_code(a) for a in f.aliases)} | {count} |")
+    return "\n".join(lines) + "\n"
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("|", "\\|") + "`"
 
 
 def types_page() -> str:

@@ -165,8 +165,8 @@ define("trim", (1, 2), text(), _swapped(_BOTH))
 define("btrim", (1, 2), text(), _BOTH)
 define("ltrim", (1, 2), text(), _swapped(_LEFT))
 define("rtrim", (1, 2), text(), _swapped(_RIGHT))
-define("trim_leading", (1, 2), text(), _LEFT)
-define("trim_trailing", (1, 2), text(), _RIGHT)
+define("trim leading", (1, 2), text(), _LEFT)
+define("trim trailing", (1, 2), text(), _RIGHT)
 
 
 # Searching.

@@ -1,0 +1,35 @@
+"""What has to be installed besides Spark itself, looked for before a job starts."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from sash.errors import SashError
+
+BATCH = {"pandas": "pandas", "pyarrow": "pyarrow"}
+STREAM = {**BATCH, "google.protobuf": "protobuf"}
+
+
+class MissingPackage(SashError, ImportError):
+    """A package that Spark needs for this is not installed."""
+
+
+def check(needed: dict[str, str], what: str) -> None:
+    """Raise if a package is missing, and say how to get it.
+
+    >>> check(BATCH, "a batch")
+    """
+    missing = [package for module, package in needed.items() if not _is_there(module)]
+    if missing:
+        names = " and ".join(missing)
+        raise MissingPackage(
+            f"{what} on Spark needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed here: pip install 'sash[spark]', "
+            "on the driver and on all workers"
+        )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # not even the package around it
+        return False
