@@ -233,7 +233,7 @@ def test_a_changed_query_is_refused_and_the_difference_named():
     object.__setattr__(changed.bucket, "described", {"windows": "others", "aggs": "as they are"})
     changed.storages = stream.storages
     before = {label: dict(s.values) for label, s in stream.storages.items()}
-    with pytest.raises(InvalidSnapshot, match=r"another query: its windows is \"as they are\", this query's is \"others\""):
+    with pytest.raises(InvalidSnapshot, match=r"^windows was 'as they are', and now is 'others': the checkpoint is of another query"):
         changed.step([table_of([("a", 0, 1, True)], 1030, 0)], 1030)
     assert {label: s.values for label, s in changed.storages.items()} == before
 

@@ -14,7 +14,7 @@ import pytest
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.errors import InvalidArgument, InvalidExpression, InvalidType, InvalidWindow
+from sash.errors import InvalidArgument, InvalidExpression, InvalidSnapshot, InvalidType, InvalidWindow
 from tests.spark_cases import COMMON, FREE, ORDERED, SECONDS, assert_same, rows
 
 ENDING = {name: spec for name, spec in SECONDS.items() if name != "unbounded"}
@@ -253,26 +253,42 @@ def test_a_frame_with_its_own_watermark_keeps_it(folder):
         sash.aggregate(other, W.tumbling("1 second"), [S.count()], time="t")
 
 
+def request_of(folder, changes):
+    request = {"windows": W.tumbling("5 seconds"), "aggs": [S.sum("v + 1").alias("s")], "by": "k", "buckets": 2, **changes}
+    return {"data": request.pop("source", None) or folder.source(), "time": "t", "watermark": "1 second", **request}
+
+
 def test_a_changed_query_on_an_old_checkpoint_is_refused(folder):
     from pyspark.sql import functions as F
 
     table = stream_rows(100)
     folder.add(*in_parts(table, 2))
 
-    def frame(source=None, **changes):
-        request = {"windows": W.tumbling("5 seconds"), "aggs": [S.sum("v + 1").alias("s")], "by": "k", "buckets": 2, **changes}
-        return sash.aggregate(source or folder.source(), time="t", watermark="1 second", **request)
+    def frame(**changes):
+        return sash.aggregate(**request_of(folder, changes))
 
     folder.run(frame())
     folder.add(table)
-    for changes, name in (
-        ({"windows": W.tumbling("6 seconds")}, "windows"),
-        ({"aggs": [S.sum("v + 2").alias("s")]}, "aggs"),
-        ({"buckets": 3}, "buckets"),
-        ({"source": folder.source().withColumn("v", F.col("v").try_cast("int"))}, "columns"),
+    checkpoint = str(folder.home / "results-state")
+    sash.spark.check(frame(), checkpoint)
+    sash.spark.check(frame(), str(folder.home / "nothing has run here"))
+    with pytest.raises(InvalidArgument, match="not a stream of sash"):
+        sash.spark.check(folder.source(), checkpoint)
+    for changes, words in (
+        (
+            {"windows": W.tumbling("6 seconds")},
+            r"window 'window' was tumbling\(5 seconds\), and now is tumbling\(6 seconds\): the checkpoint",
+        ),
+        ({"aggs": [S.sum("v + 2").alias("s")]}, r"aggs was sum\(v \+ 1\) as s, and now is sum\(v \+ 2\) as s: the checkpoint"),
+        ({"buckets": 3}, "buckets was 2, and now is 3"),
+        ({"source": folder.source().withColumn("v", F.col("v").try_cast("int"))}, "the type of an expression was int64, and now is int32"),
     ):
         before = sorted(p.name for p in (folder.home / "results-state" / "commits").iterdir())
-        with pytest.raises(Exception, match=f"checkpoint is of another query: its {name} is"):
+        with pytest.raises(InvalidSnapshot, match=words):  # before it is started, though no rows have come
+            sash.spark.check(frame(**changes), checkpoint)
+        with pytest.raises(InvalidSnapshot, match=words):
+            sash.spark.check(sash.aggregate(**{**request_of(folder, changes), "flatten": True}), checkpoint)
+        with pytest.raises(Exception, match=words):
             folder.run(frame(**changes))
         assert sorted(p.name for p in (folder.home / "results-state" / "commits").iterdir()) == before  # the batch was not taken
     got = folder.run(frame())  # nothing was lost

@@ -21,6 +21,7 @@ from sash.errors import InvalidSnapshot
 from sash.plan.logical import Plan
 from sash.slicing import encoding, validation
 from sash.slicing.descriptions import canonical
+from sash.slicing.differences import differences
 from sash.slicing.operator import Operator, Stats
 from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices
@@ -63,16 +64,18 @@ def opened_book(shelf: Shelf, described: dict[str, Any]) -> dict[str, Any] | Non
     if not isinstance(book, dict) or "fingerprint" not in book:
         raise InvalidSnapshot("the state's book is damaged: it holds something else")
     if book["fingerprint"] != _fingerprint(described):
-        old = encoding.to_json(shelf.get(QUERY), "the state's query")
-        meant, asked = canonical(old), canonical(described)
-        if meant == asked:  # it was written before spellings were left out of fingerprints
-            return book
-        differs = next((n for n in [*meant, *asked] if meant.get(n) != asked.get(n)), "description")
-        raise InvalidSnapshot(
-            f"the checkpoint is of another query: its {differs} is {json.dumps(old.get(differs))}, this query's is "
-            f"{json.dumps(described.get(differs))}; start it with a new checkpoint, or give what it was started with"
-        )
+        problem = other_query(encoding.to_json(shelf.get(QUERY), "the state's query"), described)
+        if problem is not None:  # otherwise it was written before spellings were left out of fingerprints
+            raise InvalidSnapshot(problem)
     return book
+
+
+def other_query(old: dict[str, Any], described: dict[str, Any]) -> str | None:
+    """What is wrong with going on from the state of another query; None if it means the same."""
+    if canonical(old) == canonical(described):
+        return None
+    found = differences(old, described)
+    return f"{'; '.join(found)}: the checkpoint is of another query. Start it with a new checkpoint, or with what it was started with"
 
 
 def write_book(shelf: Shelf, described: dict[str, Any], book: dict[str, Any], *, new: bool) -> None:

@@ -12,6 +12,8 @@ from sash.slicing.results import flat_names, is_window
 from sash.spark.sql import quoted
 from sash.spark.types import arrow_schema
 
+ASKED = "sash.query"
+"""Metadata of a result's column: what the query was asked for."""
 TIME_WINDOW = {"spark.timeWindow": True}
 """Tells Spark's own ``window`` and ``window_time`` that a column is a window."""
 
@@ -52,7 +54,9 @@ def flattened_frame(frame: Any) -> Any:
     columns = []
     for field in schema:
         if is_window(field):
-            columns += [F.col(f"{quoted(field.name)}.{end}").alias(f"{field.name}_{end}") for end in ("start", "end")]
+            asked = {n: v for n, v in (frame.schema[field.name].metadata or {}).items() if n == ASKED}
+            ends = [F.col(f"{quoted(field.name)}.{end}").alias(f"{field.name}_{end}", metadata=asked) for end in ("start", "end")]
+            columns += ends
         else:
             columns.append(F.col(quoted(field.name)))
     return frame.select(*columns)

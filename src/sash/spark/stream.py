@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +21,7 @@ from sash.slicing.inputs import stored_form
 from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
-from sash.spark.frames import TIME_WINDOW, functions_for, marked
+from sash.spark.frames import ASKED, TIME_WINDOW, functions_for, marked
 from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.requests import Request
@@ -79,10 +80,11 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), choice.way, numbers, ROWS_AT_ONCE)
     mode = "append" if options.emit == "final" else "update"
     found = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
+    asked_for = {ASKED: json.dumps(described)}
     if not clock.event_time or options.emit != "final":
-        return found
+        return marked(found, WINDOW, asked_for)
     # The window is the results' time, so that another stateful operator can stand behind this one.
-    return marked(found, WINDOW, {DELAY: 0, **TIME_WINDOW})
+    return marked(found, WINDOW, {DELAY: 0, **TIME_WINDOW, **asked_for})
 
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
@@ -103,7 +105,7 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
     bucket = OverBucket(asked.request, schema, tuple(result.names), described, clock.clock(plan.measure))
     found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
-    return marked(found, str(clock.request.time), {DELAY: 0}) if clock.event_time else found
+    return marked(found, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), ASKED: json.dumps(described)})
 
 
 # What was asked for.
