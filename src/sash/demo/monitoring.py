@@ -149,9 +149,9 @@ def draw(results: pa.Table, folder: Path) -> Path:
     import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
-    figure, axis = plt.subplots(figsize=(11, 4.5))
+    figure, axis = plt.subplots(figsize=(11, 5.2), layout="constrained")
     one = results.filter(pc.equal(results.column("category"), 3))
-    styles = {MINUTE: ("0.55", 0.6), FIVE: ("tab:blue", 1.5), HOUR: ("tab:red", 2.0)}
+    styles = {MINUTE: ("#7a7a7a", 0.7), FIVE: ("#0b62a4", 1.6), HOUR: ("#c1272d", 2.4)}
     begin = None
     for name, (color, width) in styles.items():
         part = one.filter(pc.equal(one.column("query"), name))
@@ -159,16 +159,17 @@ def draw(results: pa.Table, folder: Path) -> Path:
         begin = ends.min() if begin is None else begin
         order = np.argsort(ends)
         values = np.asarray(part.column("avgCpu"))[order]
+        if name == MINUTE:  # behind the others
+            largest = np.asarray(part.column("maxCpu"))[order]
+            axis.plot(ends[order] - begin, largest, color="#e8a33d", linewidth=0.9, label=f"maximum over {name}")
         axis.plot(ends[order] - begin, values, color=color, linewidth=width, label=f"average over {name}")
-        if name == MINUTE:
-            axis.plot(
-                ends[order] - begin, np.asarray(part.column("maxCpu"))[order], color="0.85", linewidth=0.5, label=f"maximum over {name}"
-            )
     axis.set(xlabel="minutes (end of the window)", ylabel="cpu", title="Category 3: every window of three queries, from one set of slices")
-    axis.legend(loc="upper right", fontsize=8)
+    axis.grid(axis="y", color="0.9", linewidth=0.6)
+    axis.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     axis.set_xlim(0, HOURS * 60)
     path = folder / "monitoring.png"
-    figure.savefig(path, dpi=120, bbox_inches="tight")
+    figure.savefig(path, dpi=120)
     plt.close(figure)
     return path
 

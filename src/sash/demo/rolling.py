@@ -142,8 +142,8 @@ def _draw(x: Array, results: dict[tuple[str, str], Array], folder: Path) -> Path
     part = slice(start, start + count)
     minutes = np.arange(count) / 600
     rows = slice(start - size + 1, start - size + 1 + count)
-    figure, axis = plt.subplots(figsize=(11, 4.5))
-    axis.plot(minutes, x[part], color="0.8", linewidth=0.3, label="readings")
+    figure, axis = plt.subplots(figsize=(11, 5.2), layout="constrained")
+    axis.plot(minutes, x[part], color="#9a9a9a", linewidth=0.4, label="readings")
     axis.fill_between(
         minutes,
         results[length, "min"][rows],
@@ -157,9 +157,8 @@ def _draw(x: Array, results: dict[tuple[str, str], Array], folder: Path) -> Path
     axis.set_xlabel("minutes")
     axis.set_ylabel("°C")
     axis.set_title(f"{len(x):,} readings, a detail of {count:,}", loc="left", fontsize=10)
-    axis.legend(loc="upper right", fontsize=8)
     axis.margins(x=0)
-    figure.tight_layout()
+    figure.legend(loc="outside lower center", ncols=4, fontsize=9, frameon=False)
     path = folder / "envelope.png"
     figure.savefig(path, dpi=120)
     plt.close(figure)
