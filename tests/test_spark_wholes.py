@@ -81,14 +81,24 @@ def test_values_of_every_type(spark, name, windows):
     assert shown(sash.aggregate(frame, **call).toArrow()) == shown(sash.aggregate(table, **call))
 
 
-def test_ties_go_to_the_first_row_by_time(spark):
-    """Without ``order_by``, where times are unique."""
-    table = rows(60, 3)
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_go_to_the_first_row_by_time(spark, seed):
+    """Without ``order_by``, where times are unique; small and large numbers, all of one kind and mixed."""
+    table = rows(60, seed)
     times = pa.array(
-        [datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=s) for s in random.Random(3).sample(range(60), 60)]
+        [
+            datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC) + datetime.timedelta(seconds=s)
+            for s in random.Random(seed).sample(range(60), 60)
+        ]
     )
     table = table.set_column(1, "t", times.cast(pa.timestamp("us", "UTC")))
     aggs = [S.max_by("id", "b").alias("max"), S.min_by("id", "b").alias("min"), S.first("id").alias("first"), S.last("id").alias("last")]
+    aggs += [f("id", n).alias(f"{n} {f.__name__}") for n in ("i", "l", "day", "z") for f in (S.max_by, S.min_by)]
+    aggs += [
+        S.max_by("s", "i").alias("text"),
+        S.max_by("f", "l").where("b").alias("some"),
+        S.min_by("day", "i").where("i < 0").alias("less"),
+    ]
     aggs += [S.max_by("id", "f").alias("of f"), S.max("f").alias("f"), S.sum("i").alias("sum"), S.collect_list("id").alias("ids")]
     call = {"windows": W.tumbling("20 seconds"), "aggs": aggs, "time": "t"}
     assert shown(sash.aggregate(spark.createDataFrame(table), **call).toArrow()) == shown(sash.aggregate(table, **call))

@@ -27,6 +27,10 @@ class Rows:
     """The row's time."""
     ties: tuple[str, ...]
     """The columns that decide between rows of one time."""
+    start: str = ""
+    """Where the row's window starts."""
+    size: int = 0
+    """How long windows are; 0 if they have no end."""
 
     def place(self, *before: str) -> str:
         """The order of rows, after what comes before it; a single number stays one, since Spark aggregates numbers faster."""
@@ -60,10 +64,52 @@ def _extreme(largest: bool) -> Whole:
 
     def whole(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
         x, by = inputs
+        if rows.size and not rows.ties and rows.size < MOST_PACKED and _is_number(types[0]) and (number := _as_long(by, types[1])):
+            return _packed(x, number, condition, rows, largest)
         place = rows.place(*(_reversed(by, types[1]) if largest else [by]))
         return f"min_by({x}, {_where(place, condition, f'{by} is not null')})"
 
     return whole
+
+
+MOST_PACKED = 1 << 40
+"""The longest windows whose rows' places are packed into one number with what they are ordered by."""
+
+
+def _is_number(t: pa.DataType) -> bool:
+    """Whether Spark aggregates values of a type by hashing: those of fixed width."""
+    return bool(
+        pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)
+    )
+
+
+def _as_long(x: str, t: pa.DataType) -> str:
+    """A column as a 64-bit number in the same order; empty if it has none."""
+    if pa.types.is_integer(t):
+        return f"cast({x} as bigint)"
+    if pa.types.is_date(t):
+        return f"cast(unix_date({x}) as bigint)"
+    return sql.micros(x, t) if pa.types.is_timestamp(t) else ""
+
+
+def _packed(x: str, number: str, condition: str, rows: Rows, largest: bool) -> str:
+    """The value of the first row that is extreme, with orders that Spark aggregates by hashing, which it does not do with structs.
+
+    A number and the place in the window are one 64-bit number where the former is small enough, and otherwise one decimal, which is slower.
+    The extreme itself tells which of both has the answer: numbers that are too large for the first are beyond all others.
+    """
+    limit = (1 << 62) // rows.size
+
+    def is_small(value: str) -> str:
+        return f"({value} > -{limit}L and {value} < {limit}L)"
+
+    offset = f"({rows.tick} - {rows.start})"
+    place = f"({rows.size - 1}L - {offset})" if largest else offset
+    function = "max" if largest else "min"
+    small, large = f"{number} * {rows.size}L + {place}", f"cast({number} as decimal(20,0)) * cast({rows.size} as decimal(13,0)) + {place}"
+    of_small = f"{function}_by({x}, {_where(small, condition, is_small(number))})"
+    of_large = f"{function}_by({x}, {_where(large, condition, f'not {is_small(number)}')})"
+    return f"if({is_small(f'{function}({_where(number, condition)})')}, {of_small}, {of_large})"
 
 
 def _reversed(x: str, t: pa.DataType) -> list[str]:
