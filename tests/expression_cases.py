@@ -194,7 +194,7 @@ TEMPLATES: dict[str, tuple[str, list[str]]] = {
     "&": ("I", ["{I} & {I}", "{I} & {I} | {I} ^ {I}"]),
     "|": ("I", ["{I} | {I}", "{M} + {J} | {J} & {J}"]),
     "^": ("I", ["{I} ^ {I}"]),
-    "~": ("I", ["~{I}", "~ {J} + {J}"]),
+    "~": ("I", ["~({I})", "~ {J} + {J}"]),
     "shiftleft": ("I", ["shiftleft({I}, {J})", "{I} << {J}"]),
     "shiftright": ("I", ["shiftright({I}, {J})", "{I} >> 2 + 1"]),
     "bit_count": ("I", ["bit_count({I})", "bit_count({B})"]),

@@ -128,6 +128,7 @@ CASES = [
     ("cast(true as int) + cast('7' as int)", pa.int32(), [8] * 4),
     ("a | i & 3 ^ 1", pa.int64(), [1, 3, None, -3]),
     ("s || 'y' || a", pa.string(), ["Aby1", "c%y2", None, "helloy-4"]),
+    ("cast(double('inf') as decimal(5,2))", pa.decimal128(5, 2), [None] * 4),
     # What a row does not need may be undefined there.
     ("case when a > 0 then 4 / (a - 1 + 1) end", pa.float64(), [4.0, 2.0, None, None]),
     ("if(a = 1, 0, 1 / (a - 1))", pa.float64(), [0.0, 1.0, None, -0.2]),

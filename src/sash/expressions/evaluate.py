@@ -78,8 +78,8 @@ class Evaluation:
         is_one = isinstance(value, pa.Scalar)
         values = pa.repeat(value, 1) if is_one else value
         result = attempt(values, node.type)
-        if not node.tries and result.null_count > values.null_count:
-            failed = values.filter(pc.and_(result.is_null(), values.is_valid()))
+        failed = _failed(values, result) if not node.tries and result.null_count > values.null_count else None
+        if failed is not None and len(failed):
             raise Undefined(f"{_shown(failed[0])} cannot be cast to {name_of(node.type)}; try_cast gives null there")
         return result[0] if is_one else result
 
@@ -103,6 +103,12 @@ class Evaluation:
             return found
         flags = some.to_numpy(zero_copy_only=False)
         return found.take(pa.array(np.cumsum(flags) - 1, mask=~flags))
+
+
+def _failed(values: pa.Array, result: pa.Array) -> pa.Array:
+    """The values that have no counterpart in another type; of NaN and infinities Spark makes null decimals."""
+    failed = values.filter(pc.and_(result.is_null(), values.is_valid()))
+    return failed.filter(pc.is_finite(failed)) if pa.types.is_floating(values.type) and pa.types.is_decimal(result.type) else failed
 
 
 def _shown(value: Any) -> str:

@@ -24,7 +24,7 @@ def offsets(instants: Array, zone: str) -> Array:
     """How far a zone's clocks are ahead of UTC at these instants; all in microseconds."""
     if is_utc(zone) or not len(instants):
         return np.zeros(len(instants), np.int64)
-    near = _within_rules(np.clip(instants, -_FAR, _FAR))
+    near = _within_rules(np.maximum(instants, -_FAR))
     local = pc.local_timestamp(pa.array(near, pa.int64()).view(pa.timestamp("us", zone)))
     result: Array = local.view(pa.int64()).to_numpy() - near
     return result

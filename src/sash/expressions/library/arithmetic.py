@@ -210,6 +210,8 @@ def _with_times(symbol: str, typing: Typing) -> Typing:
         a, b = arguments
         if symbol == "+" and is_time(b.type) and not is_time(a.type):
             a, b = b, a
+        if symbol in "+-" and NULL in (a.type, b.type) and (is_time(a.type) or is_time(b.type)):
+            a, b = (a, cast(b, DURATION if symbol == "+" else a.type)) if b.type == NULL else (cast(a, b.type), b)
         if symbol in "+-" and is_time(a.type) and b.type in (DURATION, MONTHS):
             if a.type == DATE and b.type == DURATION:
                 a = cast(a, timestamp(zone))

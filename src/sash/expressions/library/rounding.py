@@ -27,7 +27,7 @@ from sash.expressions.coercion import (
     name_of,
 )
 from sash.expressions.library.arithmetic import OVERFLOW
-from sash.expressions.nodes import Cast, Constant, Node
+from sash.expressions.nodes import Constant, Node
 from sash.expressions.table import Datum, Function, Typed, define
 
 
@@ -136,8 +136,7 @@ def _whole_typing(function: Function, arguments: list[Node], zone: str) -> Typed
         if is_decimal(t)
         else pa.decimal128(DIGITS[t.bit_width], 0)
     )
-    within = value if value.type == wide else Cast(wide, value, tries=True)  # what has no decimal is null
-    return Typed([within, cast(arguments[1], INT32)], decimals.rounded_type(wide, places))
+    return Typed([cast(value, wide), cast(arguments[1], INT32)], decimals.rounded_type(wide, places))
 
 
 def _whole(up: bool):  # type: ignore[no-untyped-def]
