@@ -113,6 +113,12 @@ def test_pandas_keeps_arrow_types_and_nulls():
     assert sash.aggregate(frame, windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t", flatten=True)["s"].tolist() == [12, 13]
 
 
+def test_over_keeps_the_index_of_pandas():
+    frame = pd.DataFrame(FRAME, index=[10, 7, 3, 99, 1])
+    frame["n"] = sash.over(frame, windows=W.trailing_rows(9), aggs=[S.count().alias("c")], by="k", time="t")["c"]
+    assert frame["n"].tolist() == [1, 1, 2, 2, 3]
+
+
 def test_flatten_names_that_collide():
     data = pa.table({**FRAME, "window_end": [1] * 5})
     with pytest.raises(InvalidArgument, match="two columns named 'window_end'"):
@@ -278,8 +284,9 @@ def test_messages():
 
     with pytest.raises(InvalidType, match="sum does not take 'x'"):
         TwoStacks("sum").insert("x")
-    assert repr(W.tumbling("10 secs")) == repr(W.tumbling("10 secs"))
-    assert sash.aggregate({"t": [0], "v": [1]}, windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")["s"].to_pylist() == [1]
+    times = pa.table({"t": pa.array([0, 9_999_999, 10_000_000], pa.timestamp("us"))})
+    counts = sash.aggregate(times, windows=W.tumbling("10 secs"), aggs=[S.count().alias("n")], time="t")["n"]
+    assert counts.to_pylist() == [2, 1]
     with pytest.raises(InvalidWindow, match=r"unknown unit 'seconnds' \(did you mean seconds\?\)"):
         W.tumbling("10 seconnds")
     with pytest.raises(InvalidType, match=r"'t' has the type double.*timestamp_seconds\(t\)"):

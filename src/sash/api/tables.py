@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sash.api.frames import arrow_table, is_spark, like
+from sash.api.frames import arrow_table, is_spark, library_of, like
 from sash.columns import in_known_layouts
 from sash.errors import InvalidArgument, UnknownName
 from sash.plan.grouping import grouping_of
@@ -135,7 +135,10 @@ def over(
     new = result.column_names[table.num_columns :]
     for name in new:  # the rows come back as they were given
         given = given.append_column(result.schema.field(name), result.column(name))
-    return like(data, given)
+    found = like(data, given)
+    if library_of(data) == "pandas":
+        found.index = data.index  # so that columns can be assigned to the frame
+    return found
 
 
 def _check_time(time: Any, table: pa.Table, data: Any) -> None:

@@ -160,12 +160,17 @@ class Intake:
         if schema.equals(wanted):
             return batch
         check_names(schema.names, wanted)
-        columns = []
-        for field in wanted:
-            column = batch.column(field.name)
-            if column.type != field.type:
-                if not pa.types.is_null(column.type):
-                    raise InvalidType(f"column {field.name!r} has the type {column.type}; in the first batch it was {field.type}")
-                column = pa.nulls(len(column), field.type)
-            columns.append(column)
-        return pa.RecordBatch.from_arrays(columns, schema=wanted)
+        return in_schema(batch, wanted)
+
+
+def in_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch's columns as the first batch had them; a column of only nulls fits any type."""
+    columns = []
+    for field in schema:
+        column = batch.column(field.name)
+        if column.type != field.type:
+            if not pa.types.is_null(column.type):
+                raise InvalidType(f"column {field.name!r} has the type {column.type}; in the first batch it was {field.type}")
+            column = pa.nulls(len(column), field.type)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

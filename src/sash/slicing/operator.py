@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.errors import InvalidArgument, InvalidType, LateRow, SashError, unknown
+from sash.errors import InvalidArgument, LateRow, SashError, unknown
 from sash.functions.udaf import UserAggregate
 from sash.plan.clock import ProcessingTime
 from sash.plan.grouping import Grouping, grouping_of
@@ -29,7 +29,7 @@ from sash.slicing.emission import Emission
 from sash.slicing.fragments import Layout
 from sash.slicing.in_order import IN_ORDER, InOrderState
 from sash.slicing.inputs import stored_form
-from sash.slicing.intake import Intake, to_batches
+from sash.slicing.intake import Intake, in_schema, to_batches
 from sash.slicing.key_windows import KeyWindows
 from sash.slicing.keys import KeyIndex, key_type, span_of
 from sash.slicing.ordered_slices import KIND, OrderedSliceState
@@ -192,7 +192,7 @@ class Operator:
             if set(schema.names) != set(known):
                 raise InvalidArgument(f"the batch has the columns {', '.join(schema.names)}; the first one had {', '.join(known)}")
         if any(pa.types.is_null(f.type) for f in schema) and not self._asked.options.ordered:
-            typed = [_with_schema(b, schema) for b in [*self._undecided, *batches]]
+            typed = [in_schema(b, schema) for b in [*self._undecided, *batches]]
             self._undecided = typed
             return None
         return self._begin(schema, batches)
@@ -200,7 +200,7 @@ class Operator:
     def _begin(self, schema: pa.Schema, batches: list[pa.RecordBatch]) -> pa.Table:
         """The columns are known: all rows that came so far. If they do not fit, the operator is as it was."""
         schema = pa.schema([f.with_type(pa.float64()) if self._is_number(f) else f for f in schema])
-        rows = pa.Table.from_batches([_with_schema(b, schema) for b in [*self._undecided, *batches]])
+        rows = pa.Table.from_batches([in_schema(b, schema) for b in [*self._undecided, *batches]])
         try:
             self._grouping = grouping_of(self._asked.by, schema)
             self._own_schema = schema
@@ -224,7 +224,7 @@ class Operator:
     def _keyed(self, batches: list[pa.RecordBatch]) -> pa.Table:
         """Rows with their computed keys."""
         assert self._own_schema is not None
-        return self._grouping.with_keys(pa.Table.from_batches([_with_schema(b, self._own_schema) for b in batches]))
+        return self._grouping.with_keys(pa.Table.from_batches([in_schema(b, self._own_schema) for b in batches]))
 
     def _decide(self) -> None:
         """A step is asked for: columns that have had no value count as doubles from now on."""
@@ -670,7 +670,9 @@ class Operator:
         self._start(schema)
         assert self._plan is not None
         what = "the snapshot"
-        self.restore_keys([c.combine_chunks() for c in sections["keys"].columns])
+        keys = [c.combine_chunks() for c in sections["keys"].columns]
+        validation.no_key_twice(keys, what)
+        self.restore_keys(keys)
         self._recall(header)
         since = {name: validation.tick(t, what) for name, t in header["since"].items()}
         self._plan = self._plan.with_queries(tuple(replace(q, since=since.get(q.name, FAR_BACK)) for q in self._plan.queries))
@@ -727,16 +729,3 @@ class Operator:
             if isinstance(state, SliceState):
                 lines.append(f"slices: {state.choice.algorithm} ({'; '.join(state.choice.reasons)})")
         return "\n".join(lines)
-
-
-def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """A batch whose columns of only nulls have the types that became known; raises where others differ."""
-    columns = []
-    for field in schema:
-        column = batch.column(field.name)
-        if column.type != field.type:
-            if not pa.types.is_null(column.type):
-                raise InvalidType(f"column {field.name!r} has the type {column.type}; before it was {field.type}")
-            column = pa.nulls(len(column), field.type)
-        columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
