@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sash.errors import InvalidArgument, InvalidExpression, UnknownName
+from sash.errors import InvalidArgument, InvalidExpression, UnknownName, unknown
 from sash.expressions import Expression, parse
 from sash.expressions.syntax import split_alias
 from sash.plan.hints import hint
@@ -26,10 +26,6 @@ class Grouping:
         for name, expression in self.computed.items():
             table = table.append_column(name, expression.evaluate(table))
         return table
-
-    def schema_of(self, schema: pa.Schema) -> pa.Schema:
-        """The columns of a table with the computed keys."""
-        return self.with_keys(schema.empty_table()).schema if self.computed else schema
 
 
 def grouping_of(by: Any, schema: pa.Schema, *, may_exist: bool = False) -> Grouping:
@@ -83,8 +79,6 @@ def _expression(text: str, schema: pa.Schema) -> Expression:
         made.columns(schema)
     except (InvalidExpression, UnknownName) as error:
         if text.replace("_", "").isalnum():  # a name rather than an expression
-            from sash.errors import unknown
-
             raise unknown("column in by", text, schema.names) from error
         raise
     return made
