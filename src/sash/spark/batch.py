@@ -61,7 +61,7 @@ def plain(prepared: Prepared) -> Any:
     if isinstance(shape, Periodic) and shape.size < shape.every:
         sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {shape.size}L")
     size = shape.size if isinstance(shape, Periodic) else 0
-    rows = Rows(sql.quoted(TICK), plan.order_by, sql.quoted(CELL), size)
+    rows = Rows(sql.quoted(TICK), plan.order_by, sql.quoted(CELL), size, bool(plan.by))
     results = [F.expr(whole(c, rows)).alias(_result(k)) for k, c in enumerate(plan.columns)]
     grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
     start = sql.quoted(CELL)

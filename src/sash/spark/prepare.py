@@ -50,7 +50,7 @@ def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
             replace(plan, columns=_as_asked(plan, calls)),
             forms,
             [unstated(c) for c in plan.columns],
-            [unspoken(c) for c in plan.columns],
+            [unspoken(c, plan.order_by) for c in plan.columns],
             asked,
         )
     check_case(frame, names)

@@ -31,6 +31,12 @@ def text(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def where(value: str, *conditions: str) -> str:
+    """A value where all conditions hold, null elsewhere."""
+    known = [c for c in conditions if c]
+    return f"case when {' and '.join(known)} then {value} end" if known else value
+
+
 def ticks(time: str, measure: Measure) -> str:
     """A time column as ticks."""
     column, t = quoted(time), measure.type

@@ -16,7 +16,8 @@ from sash.aggregates import registry
 from sash.plan.logical import Column
 from sash.spark import sql
 from sash.spark.catalyst import STATEMENTS, input_type, unstated
-from sash.spark.sql import quoted, text
+from sash.spark.packing import first_extreme, packing
+from sash.spark.sql import quoted, text, where
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Rows:
     """Where the row's window starts."""
     size: int = 0
     """How long windows are; 0 if they have no end."""
+    keyed: bool = True
+    """Whether there are keys, and so perhaps many windows at a time."""
 
     def place(self, *before: str) -> str:
         """The order of rows, after what comes before it; a single number stays one, since Spark aggregates numbers faster."""
@@ -42,19 +45,13 @@ Whole = Callable[[Any, list[str], tuple[pa.DataType, ...], str, Rows], str]
 """From an aggregate, its inputs' columns and types, its condition and the rows to an expression."""
 
 
-def _where(value: str, *conditions: str) -> str:
-    """A value where all conditions hold."""
-    known = [c for c in conditions if c]
-    return f"case when {' and '.join(known)} then {value} end" if known else value
-
-
 def _chosen(function: str) -> Whole:
     """``first`` and ``last``: the value of the row that comes first or last."""
 
     def whole(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
         (x,) = inputs
         known = f"{x} is not null" if aggregate.ignorenulls else ""
-        return f"{function}({x}, {_where(rows.place(), condition, known)})"
+        return f"{function}({x}, {where(rows.place(), condition, known)})"
 
     return whole
 
@@ -64,52 +61,25 @@ def _extreme(largest: bool) -> Whole:
 
     def whole(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
         x, by = inputs
-        if rows.size and not rows.ties and rows.size < MOST_PACKED and _is_number(types[0]) and (number := _as_long(by, types[1])):
-            return _packed(x, number, condition, rows, largest)
-        place = rows.place(*(_reversed(by, types[1]) if largest else [by]))
-        return f"min_by({x}, {_where(place, condition, f'{by} is not null')})"
+        # Packing all bits of a double costs more than sorting the rows of a few windows.
+        is_apt = not rows.ties and _is_number(types[0]) and (rows.keyed or not pa.types.is_floating(types[1]))
+        packed = packing(by, types[1], rows.start, rows.size) if is_apt else None
+        if packed is not None:
+            return first_extreme(x, packed, condition, f"({rows.tick} - {rows.start})", rows.size, largest=largest)
+        known = f"{by} is not null"
+        if not largest:
+            return f"min_by({x}, {where(rows.place(by), condition, known)})"
+        if can_reverse(types[1]):
+            return f"min_by({x}, {where(rows.place(*_reversed(by, types[1])), condition, known)})"
+        return f"max_by({x}, {where(f'struct({by}, -{rows.tick})', condition, known)})"
 
     return whole
 
 
-MOST_PACKED = 1 << 40
-"""The longest windows whose rows' places are packed into one number with what they are ordered by."""
-
-
 def _is_number(t: pa.DataType) -> bool:
     """Whether Spark aggregates values of a type by hashing: those of fixed width."""
-    return bool(
-        pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)
-    )
-
-
-def _as_long(x: str, t: pa.DataType) -> str:
-    """A column as a 64-bit number in the same order; empty if it has none."""
-    if pa.types.is_integer(t):
-        return f"cast({x} as bigint)"
-    if pa.types.is_date(t):
-        return f"cast(unix_date({x}) as bigint)"
-    return sql.micros(x, t) if pa.types.is_timestamp(t) else ""
-
-
-def _packed(x: str, number: str, condition: str, rows: Rows, largest: bool) -> str:
-    """The value of the first row that is extreme, with orders that Spark aggregates by hashing, which it does not do with structs.
-
-    A number and the place in the window are one 64-bit number where the former is small enough, and otherwise one decimal, which is slower.
-    The extreme itself tells which of both has the answer: numbers that are too large for the first are beyond all others.
-    """
-    limit = (1 << 62) // rows.size
-
-    def is_small(value: str) -> str:
-        return f"({value} > -{limit}L and {value} < {limit}L)"
-
-    offset = f"({rows.tick} - {rows.start})"
-    place = f"({rows.size - 1}L - {offset})" if largest else offset
-    function = "max" if largest else "min"
-    small, large = f"{number} * {rows.size}L + {place}", f"cast({number} as decimal(20,0)) * cast({rows.size} as decimal(13,0)) + {place}"
-    of_small = f"{function}_by({x}, {_where(small, condition, is_small(number))})"
-    of_large = f"{function}_by({x}, {_where(large, condition, f'not {is_small(number)}')})"
-    return f"if({is_small(f'{function}({_where(number, condition)})')}, {of_small}, {of_large})"
+    numeric = pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_decimal(t)
+    return bool(numeric or pa.types.is_boolean(t) or pa.types.is_date(t) or pa.types.is_timestamp(t))
 
 
 def _reversed(x: str, t: pa.DataType) -> list[str]:
@@ -125,20 +95,21 @@ def _reversed(x: str, t: pa.DataType) -> list[str]:
     return [f"-{sql.micros(x, t)}"] if pa.types.is_timestamp(t) else [f"-{x}"]
 
 
-def _can_reverse(t: pa.DataType) -> bool:
+def can_reverse(t: pa.DataType) -> bool:
+    """Whether there are columns in whose order the largest value comes first."""
     plain = pa.types.is_integer(t) or pa.types.is_floating(t) or pa.types.is_boolean(t) or pa.types.is_date(t) or pa.types.is_timestamp(t)
     return bool(plain or (pa.types.is_decimal(t) and t.precision <= 34))  # Spark rounds longer ones where it changes their sign
 
 
 def _distinct(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
-    return f"count(distinct {', '.join(_where(x, condition) for x in inputs)})"
+    return f"count(distinct {', '.join(where(x, condition) for x in inputs)})"
 
 
 def _in_order(aggregate: Any, inputs: list[str], condition: str, rows: Rows) -> str:
     """The values that are not null, in the order of their rows, as an array."""
     (x,) = inputs
-    pairs = _where(f"struct({rows.place()} as p, {x} as x)", condition, f"{x} is not null")
-    return f"transform(array_sort(collect_list({pairs})), s -> s.x)"
+    pairs = where(f"struct({rows.place()} as p, {x} as x)", condition, f"{x} is not null")
+    return f"transform(sort_array(collect_list({pairs})), s -> s.x)"
 
 
 def _list(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
@@ -146,22 +117,22 @@ def _list(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], con
 
 
 def _joined(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
-    found = f"count({_where(inputs[0], condition)}) > 0"
+    found = f"count({where(inputs[0], condition)}) > 0"
     return f"if({found}, array_join({_in_order(aggregate, inputs, condition, rows)}, {text(aggregate.separator)}), null)"
 
 
 def _quantile(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
-    return f"percentile({_where(f'cast({inputs[0]} as double)', condition)}, {float(aggregate.q)!r}D)"
+    return f"percentile({where(f'cast({inputs[0]} as double)', condition)}, {float(aggregate.q)!r}D)"
 
 
 def _near_quantile(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
     (x,) = inputs
     known = f"not isnan({x})" if pa.types.is_floating(types[0]) else ""
-    return f"approx_percentile({_where(x, condition, known)}, {float(aggregate.q)!r}D)"
+    return f"approx_percentile({where(x, condition, known)}, {float(aggregate.q)!r}D)"
 
 
 def _near_distinct(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
-    return f"approx_count_distinct({_where(inputs[0], condition)}, {float(aggregate.rsd)!r}D)"
+    return f"approx_count_distinct({where(inputs[0], condition)}, {float(aggregate.rsd)!r}D)"
 
 
 WHOLES: dict[str, Whole] = {
@@ -171,7 +142,7 @@ WHOLES: dict[str, Whole] = {
     "min_by": _extreme(largest=False),
     "count_distinct": _distinct,
     "collect_list": _list,
-    "collect_set": lambda a, inputs, types, condition, rows: f"collect_set({_where(inputs[0], condition)})",
+    "collect_set": lambda a, inputs, types, condition, rows: f"collect_set({where(inputs[0], condition)})",
     "string_agg": _joined,
     "median": _quantile,
     "percentile": _quantile,
@@ -180,7 +151,7 @@ WHOLES: dict[str, Whole] = {
 }
 
 
-def unspoken(column: Column) -> str | None:
+def unspoken(column: Column, order_by: tuple[str, ...]) -> str | None:
     """Why Spark's own functions cannot compute an aggregate over the rows of a window; None if they can."""
     aggregate = column.call.aggregate
     reason = unstated(column)
@@ -188,8 +159,8 @@ def unspoken(column: Column) -> str | None:
         return None
     if registry().get(aggregate.name) is not type(aggregate) or aggregate.name not in WHOLES:
         return reason
-    if aggregate.name == "max_by" and not _can_reverse(column.types[1]):
-        return f"{column.call!r} is ordered by {column.types[1]}, which has no opposite"
+    if aggregate.name == "max_by" and order_by and not can_reverse(column.types[1]):
+        return f"{column.call!r} is ordered by {column.types[1]}, which has no opposite, and then by {order_by[0]!r}"
     return None
 
 
@@ -199,6 +170,6 @@ def whole(column: Column, rows: Rows) -> str:
     condition = "" if column.condition is None else quoted(column.condition.text)
     inputs = [quoted(e.text) for e in column.inputs]
     if unstated(column) is None:
-        x = _where(inputs[0] if inputs else "1", condition)
+        x = where(inputs[0] if inputs else "1", condition)
         return STATEMENTS[aggregate.name].result(f"({x})", input_type(column))
     return WHOLES[aggregate.name](aggregate, inputs, column.types, condition, rows)

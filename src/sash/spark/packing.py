@@ -1,0 +1,121 @@
+"""A value and the place of its row in a window as one number: of rows with equal values the first one is the extreme one.
+
+Spark aggregates numbers by hashing, and structs by sorting, which is two to three times slower. A 64-bit number has room for a place and
+for a value that is small or has few digits; any other value goes into a decimal, with its place, which is slower. A value itself tells
+which of both holds it, so the extreme value tells where its first row is to be looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sash.spark import sql
+from sash.spark.sql import where
+
+LONGEST = 1 << 40
+"""The longest windows whose places are packed, in ticks."""
+MOST_DIGITS = 4
+"""A double may have so many digits behind the point to be packed as a whole number."""
+COMMON = 10**6
+"""Doubles up to this size should find room, at the price of digits."""
+NEAR = 1 << 50
+"""Times are packed by how far they are from their window, if no further than this."""
+
+
+LOW = 22
+"""Bits of a large number that stand beside its row's place."""
+STEPS = range(-3, 6)
+"""The magnitudes, by ``2**10``, that most doubles have."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How a column becomes numbers in the order of its values; ``{}`` in a text stands for a value."""
+
+    value: str
+    """The column as values that can be compared."""
+    small: str
+    """A value's number where it is small, null elsewhere."""
+    high: str
+    """Any value's number but for its last bits."""
+    low: str
+    """Its last bits; negative ones may count down from it."""
+
+    def small_of(self, value: str) -> str:
+        return f"({self.small.replace('{}', value)})"
+
+    def large_of(self, value: str, size: int, place: str) -> str:
+        """Any value's number, and a place among ``size``, as a decimal."""
+        high, low = (part.replace("{}", value) for part in (self.high, self.low))
+        return f"(cast({high} as decimal(18,0)) * {size << LOW}BD + cast({low} * {size}L + {place} as decimal(20,0)))"
+
+
+def packing(column: str, t: pa.DataType, start: str, size: int) -> Packing | None:
+    """How a column is packed beside places in windows of ``size`` ticks that begin at ``start``; None if it cannot be."""
+    if not 0 < size < LONGEST:
+        return None
+    room = (1 << 62) // size
+    if pa.types.is_floating(t):
+        return Packing(f"cast({column} as double)", _with_few_digits(room), *_by_magnitude())
+    high, low = f"shiftright({{}}, {LOW})", f"({{}} & {(1 << LOW) - 1}L)"
+    if pa.types.is_timestamp(t):
+        near = f"case when {{}} > {start} - {min(room, NEAR)}L and {{}} < {start} + {min(room, NEAR)}L then {{}} - {start} end"
+        return Packing(sql.micros(column, t), near, high, low)
+    value = _whole(column, t)
+    return Packing(value, f"case when {{}} > -{room}L and {{}} < {room}L then {{}} end", high, low) if value else None
+
+
+def _whole(column: str, t: pa.DataType) -> str:
+    """A column as 64-bit numbers; empty if it has none."""
+    if pa.types.is_decimal(t) and t.precision <= 18:
+        return f"cast({column} * 1{'0' * t.scale}BD as bigint)"
+    if pa.types.is_date(t):
+        return f"cast(unix_date({column}) as bigint)"
+    return f"cast({column} as bigint)" if pa.types.is_integer(t) or pa.types.is_boolean(t) else ""
+
+
+def _with_few_digits(room: int) -> str:
+    """Doubles that a few digits behind the point tell from all others, as most that people write down: 21.5, 1999.99."""
+    digits = next((d for d in range(MOST_DIGITS, 0, -1) if room >= COMMON * 10**d), 0)
+    scale = f"{10**digits}D"
+    number = f"rint({{}} * {scale})"
+    return f"case when {number} / {scale} = {{}} and abs({number}) < {room}D then cast({number} as bigint) end"
+
+
+def _by_magnitude() -> tuple[str, str]:
+    """Any double but zero as a whole number: its magnitude by ``2**10``, then all of its bits.
+
+    Numbers between ``2**10j`` and ``2**(10j + 10)``, times ``2**(52 - 10j)``, are whole and below ``2**62``. What is common is written out;
+    what is rare is said in a lambda, which Spark does not compile: code that is too long runs slowly as a whole.
+    """
+    size, sign = "abs({})", "if({} < 0, -1L, 1L)"
+
+    def chosen(of: Callable[[int], str]) -> str:
+        return f"case {' '.join(f'when {size} < {2.0 ** (10 * j + 10)!r}D then {of(j)}' for j in STEPS)} end"
+
+    is_common = f"{size} >= {2.0 ** (10 * STEPS.start)!r}D and {size} < {2.0 ** (10 * STEPS.stop)!r}D"
+    bits = f"cast({size} * {chosen(lambda j: f'{2.0 ** (52 - 10 * j)!r}D')} as bigint)"
+    high, low = f"{chosen(lambda j: f'{j + 110 << 62 - LOW}L')} + shiftright({bits}, {LOW})", f"({bits} & {(1 << LOW) - 1}L)"
+    return (f"({sign} * if({is_common}, {high}, {_rare(0)}))", f"({sign} * if({is_common}, {low}, {_rare(1)}))")
+
+
+def _rare(part: int) -> str:
+    """The high or the low part of a double of any magnitude."""
+    step = "floor(log2(a) / 10D)"  # rounding may put it one too high or too low
+    step = f"transform(array({step}), j -> j + if(a >= pow(2D, 10 * j + 10), 1L, 0L) - if(a < pow(2D, 10 * j), 1L, 0L))[0]"
+    bits = "cast(a * pow(2D, 26 - 5 * k) * pow(2D, 26 - 5 * k) as bigint)"  # in two steps, since one may be too large for a double
+    found = (f"(k + 110) * {1 << 62 - LOW}L + shiftright({bits}, {LOW})", f"({bits} & {(1 << LOW) - 1}L)")[part]
+    special = f"when isnan(a) then {(2 << 50, 0)[part]}L when a = double('inf') then {(1 << 50, 0)[part]}L"
+    return f"transform(array(abs({{}})), a -> case {special} else transform(array({step}), k -> {found})[0] end)[0]"
+
+
+def first_extreme(x: str, by: Packing, condition: str, place: str, size: int, *, largest: bool) -> str:
+    """The value of ``x`` in the first row whose ``by`` is extreme; places count from the start of the window."""
+    function, place = ("max", f"({size - 1}L - {place})") if largest else ("min", place)
+    value, small = by.value, by.small_of(by.value)
+    of_small = f"{function}_by({x}, {where(f'{small} * {size}L + {place}', condition)})"
+    of_large = f"{function}_by({x}, {where(by.large_of(value, size, place), condition, f'{value} is not null', f'{small} is null')})"
+    return f"if({by.small_of(f'{function}({where(value, condition)})')} is not null, {of_small}, {of_large})"
