@@ -34,6 +34,14 @@ class SparkChoice:
     way: Way
     blocks: Blocks | None
     reasons: tuple[str, ...]
+    or_rows: bool = False
+    """Whether it is left to the first rows, when the job runs, to go the way of rows instead."""
+
+
+def left_to_rows(plan: Plan, choice: SparkChoice) -> bool:
+    """Whether a choice depends on how many rows a key has in a slice, which no schema tells."""
+    shapes = [q.shape for q in plan.queries]
+    return choice.way in ("catalyst", "fragments") and bool(plan.by) and all(isinstance(s, Periodic) for s in shapes)
 
 
 WAYS: tuple[Way, ...] = ("plain", "catalyst", "fragments", "rows")

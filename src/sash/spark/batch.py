@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from sash.slicing.results import output_schema
 from sash.spark import needs, sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import TIME_WINDOW, functions_for, marked
+from sash.spark.glance import either
 from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
 from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
@@ -33,7 +35,11 @@ def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
     """The frame of all windows; ``asked`` names a plan."""
     needs.check(needs.BATCH, "a batch")
     prepared = prepare(frame, request, asked)
-    found = WAYS[prepared.choice.way](prepared)
+    way = WAYS[prepared.choice.way]
+    if prepared.choice.or_rows:
+        found = either(prepared.frame, prepared.plan, lambda f: way(replace(prepared, frame=f)), lambda f: rows(replace(prepared, frame=f)))
+    else:
+        found = way(prepared)
     return marked(found, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else found
 
 

@@ -49,6 +49,7 @@ def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str
     lines = _queries(frame, request, plan, "Spark")
     lines += [f"  plan: {choice.way}", *(f"    {reason}" for reason in choice.reasons)]
     lines += [f"  stage {k}: {stage}" for k, stage in enumerate(STAGES[choice.way], start=1)]
+    lines += [f"  or stage {k}: {stage}" for k, stage in enumerate(STAGES["rows"], start=1) if choice.or_rows]
     return [*lines, *_columns(prepared.calls, plan), *([] if choice.way == "plain" else _advice(frame))]
 
 

@@ -11,12 +11,13 @@ from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
 from sash.plan.logical import Column, Plan, calls_of, check_columns, check_request, expression_of, output_type
-from sash.plan.spark import SparkChoice, choose_over, choose_spark
+from sash.plan.spark import SparkChoice, choose_over, choose_spark, left_to_rows
 from sash.slicing.inputs import stored_form
 from sash.slicing.results import output_schema
 from sash.slicing.trailing import over_names
 from sash.spark import sql
 from sash.spark.catalyst import unstated
+from sash.spark.glance import is_readable
 from sash.spark.requests import Request
 from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
 from sash.spark.wholes import unspoken
@@ -53,6 +54,9 @@ def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
             [unspoken(c, plan.order_by) for c in plan.columns],
             asked,
         )
+        if asked == "auto" and left_to_rows(plan, choice) and is_readable(narrow):
+            reason = "if a look at the first rows, when the job runs, shows that slices would reduce nothing: rows"
+            choice = replace(choice, or_rows=True, reasons=(*choice.reasons, reason))
     check_case(frame, names)
     return Prepared(narrow, narrowed, schema, plan, choice, calls)
 
