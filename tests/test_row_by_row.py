@@ -57,6 +57,54 @@ def test_one_row_at_a_time(emit, aggs):
     run()
 
 
+few = st.dictionaries(
+    st.sampled_from(["one", "two"]),
+    st.one_of(
+        st.integers(5, 40).map(W.tumbling),
+        st.tuples(st.integers(5, 40), st.integers(5, 40)).map(lambda s: W.sliding(s[0], every=s[1])),
+        st.integers(2, 15).map(W.session),
+    ),
+    min_size=1,
+)
+steps = st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 7), st.integers(-9, 9), st.integers(0, 6)), max_size=40)
+
+
+@pytest.mark.parametrize("emit", ["final", "update", "running"])
+@pytest.mark.parametrize("aggs", [PLAIN[:3], PLAIN, [S.median("v").alias("median")]], ids=["joined", "in order", "rows kept"])
+def test_one_row_at_a_time_nearly_in_order(emit, aggs):
+    """Long stretches in which nothing is due, while windows that were given close for good."""
+
+    @given(specs=few, given_steps=steps, lateness=st.integers(0, 12), restart=st.integers(-1, 30))
+    def run(specs, given_steps, lateness, restart):
+        now, given_rows = 0, []
+        for k, step, v, ahead in given_steps:
+            now += step
+            given_rows.append((k, now - ahead // 5, v, ahead))
+        pair = [sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit) for _ in range(2)]
+        one, other = (
+            results(op, given_rows, plain=plain, specs=specs, aggs=aggs, restart=restart)
+            for op, plain in zip(pair, (True, False), strict=True)
+        )
+        assert one == other
+
+    run()
+
+
+def test_a_window_that_closes_while_nothing_is_due_is_not_retracted():
+    op = sash.Operator(W.tumbling(1000), [S.sum("v").alias("s")], time="t", emit="update", lateness=100)
+    found = []
+    for t in range(0, 3000, 10):
+        op.add([{"t": t, "v": 1}])
+        found += op.advance(t - 10).to_pylist()
+        if t == 1500:
+            op = sash.Operator.restore(op.snapshot())
+    assert [(r["window"]["start"], r["s"], r["retracted"]) for r in found + op.close().to_pylist()] == [
+        (0, 100, False),
+        (1000, 100, False),
+        (2000, 100, False),
+    ]
+
+
 @given(cases=several, given_rows=rows, delay=st.integers(0, 9), lateness=st.integers(0, 9))
 def test_a_watermark_that_advances_by_itself(cases, given_rows, delay, lateness):
     specs = {name: spec for name, (spec, _) in cases.items()}

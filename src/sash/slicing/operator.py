@@ -47,7 +47,7 @@ STATES: dict[str, Any] = {"slices": SliceState, KIND: OrderedSliceState, "rows":
 STORES = ("auto", "lazy", "eager")
 FEWEST_KEYS = 1 << 10
 """Up to so many keys are remembered whether they live or not."""
-FACTS = ("watermark", "newest", "dirty", "next_id", "keys_to_check")
+FACTS = ("watermark", "stepped", "newest", "dirty", "next_id", "keys_to_check")
 """What says how far a stream is."""
 
 
@@ -120,6 +120,8 @@ class Operator:
         self._intake: Intake | None = None
         self._clock = time if isinstance(time, ProcessingTime) else None
         self._watermark = FAR_BACK
+        self._stepped = FAR_BACK
+        """The watermark of the last step; while nothing is due, the watermark goes on without one."""
         self._newest = FAR_BACK
         self._dirty = FAR_AHEAD
         self._states: list[State] = []
@@ -494,7 +496,7 @@ class Operator:
         idle = np.empty(0, np.int64)
         if self._idle is not None and not closing:
             idle = self._idle_keys(self._idle, watermark - self._lateness)
-        step = Step(self._watermark, watermark, self._lateness, options.emit, self._dirty, closing, idle)
+        step = Step(self._stepped, watermark, self._lateness, options.emit, self._dirty, closing, idle)
         parts = []
         self._manager.begin()
         for state in self._states:
@@ -503,7 +505,7 @@ class Operator:
                 parts.append((state, view, reports))
         result = self._emission.table(self._keys, parts)
         self._manager.commit()
-        self._watermark, self._dirty = watermark, FAR_AHEAD
+        self._watermark, self._stepped, self._dirty = watermark, watermark, FAR_AHEAD
         for state in self._states:
             state.evict(step.closed_now, self._keys.count, idle)
             if options.ordered and isinstance(state, SliceState):
@@ -645,6 +647,10 @@ class Operator:
         """What :meth:`_facts` gave."""
         for name in FACTS:
             setattr(self, f"_{name}", validation.tick(facts.get(name, getattr(self, f"_{name}")), "the state"))
+        if "stepped" not in facts:  # older states are of operators that stepped each time
+            self._stepped = self._watermark
+        if self._stepped > self._watermark:
+            raise validation.damaged("the state", "its last step lies after its watermark")
 
     def restore_keys(self, columns: list[pa.Array]) -> None:
         """Take over stored keys."""

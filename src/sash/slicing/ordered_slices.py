@@ -21,6 +21,7 @@ from sash.slicing.slice_state import Home, SliceState
 from sash.slicing.slices import Slices, joined
 from sash.slicing.waiting import Waiting
 from sash.types import FAR_AHEAD, FAR_BACK
+from sash.windows.base import Gaps
 
 Array = npt.NDArray[Any]
 Run = tuple[pa.Table, Array, Array]
@@ -57,6 +58,11 @@ class OrderedSliceState(SliceState):
                 self.waiting.add(table, np.ascontiguousarray(ticks), codes, codes)
 
         return commit
+
+    def next_due(self, after: int) -> int:
+        """The same; a session may end with a row that waits."""
+        gaps = [q.shape.gap for q in self.plan.queries if isinstance(q.shape, Gaps)]
+        return min([super().next_due(after), *(self.waiting.first + gap + 1 for gap in gaps)])
 
     def settle(self, horizon: int) -> None:
         """Put the waiting rows before ``horizon`` into slices."""

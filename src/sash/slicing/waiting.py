@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.types import FAR_AHEAD
+
 Array = npt.NDArray[Any]
 Run = tuple[pa.Table, Array, Array, Array]
 """Rows, their ticks, their keys' numbers, and their own."""
@@ -25,6 +27,11 @@ class Waiting:
             places = np.argsort(ticks, kind="stable")
             table, ticks, codes, ids = table.take(pa.array(places)), ticks[places], codes[places], ids[places]
         self.runs.append((table, ticks, codes, ids))
+
+    @property
+    def first(self) -> int:
+        """The earliest tick; that of no row lies far ahead."""
+        return min((int(ticks[0]) for _, ticks, _, _ in self.runs), default=FAR_AHEAD)
 
     def before(self, horizon: int) -> Run | None:
         """Take the rows before ``horizon`` out, by arrival: nothing that comes later goes before them, unless it is late."""
