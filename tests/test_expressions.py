@@ -91,6 +91,10 @@ CASES = [
     ("true", pa.bool_(), [True] * 4),
     # What stood wrong once.
     ("s not like 'h%'", pa.bool_(), [True, True, None, False]),
+    ("try_mod(cast(7 as decimal(10,0)), -9223372036854775808)", pa.decimal128(10, 0), [7, 7, 7, 7]),
+    ("nullif(cast(null as int), abs(cast(-2147483648 as int)))", pa.int32(), [None] * 4),
+    ("substring('1969', -2147483648)", pa.string(), ["196"] * 4),
+    ("try_subtract(timestamp_micros(9223372036854775807), timestamp_micros(-1))", pa.duration("us"), [None] * 4),
     ("not s like 'h%'", pa.bool_(), [True, True, None, False]),
     ("s not ilike 'H%'", pa.bool_(), [True, True, None, False]),
     ("'it''s'", pa.string(), ["it's"] * 4),

@@ -178,6 +178,8 @@ def _remainder(a: Array, b: Array, sa: int, sb: int, t: pa.DataType, *, positive
 
 def _signed_rest(left: Array, right: Array) -> Array:
     """What is left of a division, with the sign of the dividend."""
+    if left.dtype != object and right.dtype != object:
+        return np.asarray(np.fmod(left, right))
     magnitude = np.abs(left) % np.abs(right)
     return np.asarray(np.where(left < 0, -magnitude, magnitude))
 

@@ -26,6 +26,8 @@ def evaluate(node: Node, table: pa.Table, text: str) -> pa.Array:
         value = Evaluation(table).of(node)
     except InvalidExpression as error:
         raise type(error)(f"{error} (in {text!r})") from error
+    except pa.ArrowCapacityError as error:
+        raise Undefined(f"the text is longer than a column can hold (in {text!r})") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidExpression(f"{text!r} cannot be computed: {str(error).splitlines()[0]}") from error
     return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value

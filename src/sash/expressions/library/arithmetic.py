@@ -235,6 +235,10 @@ def _with_times(symbol: str, typing: Typing) -> Typing:
     return choose
 
 
+FAR_OFF = 2.0**60
+"""A sum that is further than this from that of its doubles has wrapped around."""
+
+
 def _timed(symbol: str, compute: Callable[..., Datum]) -> Callable[..., Datum]:
     def arrow(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
         if is_time(type):
@@ -247,7 +251,8 @@ def _timed(symbol: str, compute: Callable[..., Datum]) -> Callable[..., Datum]:
             return from_numbers(*_scaled_duration(x, y, symbol, known), DURATION)
         unit = DAY if a.type == DATE else 1
         exact = (x - y if symbol == "-" else x + y) * unit
-        return from_numbers(exact, known, DURATION)
+        near = x.astype(np.float64) + (-1.0 if symbol == "-" else 1.0) * y
+        return from_numbers(exact, known & (np.abs(near * unit - exact) < FAR_OFF), DURATION)
 
     return arrow
 

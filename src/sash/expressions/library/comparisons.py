@@ -27,7 +27,8 @@ from sash.expressions.nodes import Node
 from sash.expressions.table import Datum, Function, Typed, Typing, alike, define
 
 
-def _pair(function: Function, arguments: list[Node], zone: str) -> Typed:
+def pair(function: Function, arguments: list[Node], zone: str) -> Typed:
+    """Two values in a type that both have, to be compared."""
     a, b = arguments
     for x, y in ((a, b), (b, a)):
         if is_decimal(x.type) and is_integer(y.type):  # a literal has no more digits than it needs
@@ -76,13 +77,13 @@ def _of_smaller(a: Datum, b: Datum) -> Datum:
     return pc.if_else(pc.fill_null(less(b, a), pc.is_null(a)), b, a)
 
 
-define("=", 2, _pair, lambda a, b, *, type: equal(a, b), "==")
-define("<>", 2, _pair, lambda a, b, *, type: pc.invert(equal(a, b)), "!=")
-define("<", 2, _pair, lambda a, b, *, type: less(a, b))
-define(">", 2, _pair, lambda a, b, *, type: less(b, a))
-define("<=", 2, _pair, lambda a, b, *, type: pc.invert(less(b, a)))
-define(">=", 2, _pair, lambda a, b, *, type: pc.invert(less(a, b)))
-define("<=>", 2, _pair, _null_safe, "equal_null", keeps_nulls=True)
+define("=", 2, pair, lambda a, b, *, type: equal(a, b), "==")
+define("<>", 2, pair, lambda a, b, *, type: pc.invert(equal(a, b)), "!=")
+define("<", 2, pair, lambda a, b, *, type: less(a, b))
+define(">", 2, pair, lambda a, b, *, type: less(b, a))
+define("<=", 2, pair, lambda a, b, *, type: pc.invert(less(b, a)))
+define(">=", 2, pair, lambda a, b, *, type: pc.invert(less(a, b)))
+define("<=>", 2, pair, _null_safe, "equal_null", keeps_nulls=True)
 define("greatest", (2, 255), alike(reads_text=False), lambda *values, type: reduce(_of_larger, spread(*values)), keeps_nulls=True)
 define("least", (2, 255), alike(reads_text=False), lambda *values, type: reduce(_of_smaller, spread(*values)), keeps_nulls=True)
 
@@ -92,11 +93,6 @@ define("least", (2, 255), alike(reads_text=False), lambda *values, type: reduce(
 
 def _any_type(gives: pa.DataType) -> Typing:
     return lambda function, arguments, zone: Typed(arguments, gives)
-
-
-def _nullif_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
-    first = arguments[0]
-    return Typed([first, *_pair(function, arguments, zone).arguments], first.type)
 
 
 def _is_nan(value: Datum, *, type: pa.DataType) -> Datum:
@@ -111,10 +107,3 @@ def _nan_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
 define("isnull", 1, _any_type(BOOL), lambda v, *, type: pc.is_null(v), "is_null", keeps_nulls=True)
 define("isnotnull", 1, _any_type(BOOL), lambda v, *, type: pc.is_valid(v), "is_not_null", keeps_nulls=True)
 define("isnan", 1, _nan_typing, _is_nan, "is_nan", keeps_nulls=True)
-define(
-    "nullif",
-    2,
-    _nullif_typing,
-    lambda v, a, b, *, type: pc.if_else(pc.fill_null(equal(a, b), False), pa.scalar(None, type), v) if type != NULL else v,
-    keeps_nulls=True,
-)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from sash.errors import InvalidExpression
 from sash.expressions.coercion import BOOL, DOUBLE, FLOAT, NULL, STRING, cast, common, implicit, is_float, name_of
-from sash.expressions.library.comparisons import equal
+from sash.expressions.library.comparisons import equal, pair
 from sash.expressions.nodes import Call, Constant, Node
 from sash.expressions.table import Datum, Function, Typed, alike, define
 
@@ -95,13 +95,20 @@ def _in(evaluation: Evaluation, node: Call) -> Datum:
         return pc.if_else(pc.is_valid(value), found, pa.scalar(None, BOOL))
     result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, BOOL))
     for other in others:
-        option = evaluation.guarded(other, lambda result=result: pc.invert(evaluation.flags(result, unknown=True)))  # type: ignore[misc]
-        if isinstance(value, pa.Scalar) and isinstance(option, pa.Scalar):
-            same = equal(pa.repeat(value, 1), option)[0]
-        else:
-            same = equal(value, option)
-        result = pc.or_kleene(result, same)
+        option = evaluation.guarded(other, partial(_not_found, evaluation, value, result))
+        result = pc.or_kleene(result, _same(value, option))
     return result
+
+
+def _same(a: Datum, b: Datum) -> Datum:
+    """Whether values are equal; one flag for two constants."""
+    both = isinstance(a, pa.Scalar) and isinstance(b, pa.Scalar)
+    return equal(pa.repeat(a, 1), b)[0] if both else equal(a, b)
+
+
+def _not_found(evaluation: Evaluation, value: Datum, result: Datum) -> pa.Array:
+    """The rows whose value is known and was not found yet."""
+    return pc.and_(evaluation.flags(pc.is_valid(value)), pc.invert(evaluation.flags(result)))
 
 
 def _first_known(evaluation: Evaluation, node: Call) -> Datum:
@@ -114,6 +121,21 @@ def _first_known(evaluation: Evaluation, node: Call) -> Datum:
     for argument in node.arguments:
         values.append(evaluation.guarded(argument, missing) if values else evaluation.of(argument))
     return pc.coalesce(*values) if node.type != NULL else values[0]
+
+
+def _nullif_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
+    """The value, and the two that are compared."""
+    return Typed([arguments[0], *pair(function, arguments, zone).arguments], arguments[0].type)
+
+
+def _nullif(evaluation: Evaluation, node: Call) -> Datum:
+    value, left, right = node.arguments
+    found = evaluation.of(value)
+    if node.type == NULL:
+        return found
+    first = evaluation.of(left)
+    second = evaluation.guarded(right, lambda: evaluation.flags(pc.is_valid(first)))
+    return pc.if_else(pc.fill_null(_same(first, second), False), pa.scalar(None, node.type), found)
 
 
 def _nvl2_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
@@ -139,4 +161,5 @@ define("coalesce", (1, 255), alike(), _first_known, lazy=True)
 define("ifnull", 2, alike(), _first_known, "nvl", lazy=True)
 define("nanvl", 2, _nanvl_typing, _nanvl, lazy=True)
 define("in", (2, 10_000), alike(BOOL), _in, lazy=True)
+define("nullif", 2, _nullif_typing, _nullif, lazy=True)
 define("nvl2", 3, _nvl2_typing, _nvl2, lazy=True)

@@ -80,11 +80,15 @@ define("concat_ws", (1, 255), text(STRING), _concat_ws, keeps_nulls=True)
 # Parts.
 
 
+MOST = (1 << 31) - 1
+"""The length of a part that goes to the end."""
+
+
 def _slice(value: Any, start: int, length: int | None) -> Any:
     """Spark's ``substring``: counted from 1 (0 is 1), or from the end where negative; what lies before the start counts as well."""
     size = len(value)
     begin = start - 1 if start > 0 else size + start if start < 0 else 0
-    end = size if length is None else begin + length
+    end = begin + (MOST if length is None else length)
     return value[max(begin, 0) : max(end, 0)] if end > begin else value[:0]
 
 
