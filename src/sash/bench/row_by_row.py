@@ -6,6 +6,7 @@ import datetime
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -60,7 +61,7 @@ def row_by_row(report: Report, rows: int) -> None:
     calls: dict[str, Callable[[], float]] = {}
     for case in CASES:
         few = rows // 10 if case.what.endswith("row windows") else rows
-        calls[case.what] = lambda case=case, few=few: _measured(case, few)  # type: ignore[misc]
+        calls[case.what] = partial(_measured, case, few)
     taken = {name: sorted(values)[len(values) // 2] for name, values in in_turns(calls, 5).items()}
     for case in CASES:
         if case.must is not None:

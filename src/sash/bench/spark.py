@@ -21,6 +21,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.bench.harness import Figure, Report, doing, new_report, number, same
+from sash.bench.nexmark import BIDS, nexmark
 
 OVERLAPS = (1, 10, 60, 600, 3600)
 AGGREGATES = [S.sum("v").alias("total"), S.count().alias("amount"), S.min("v").alias("least")]
@@ -44,6 +45,8 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
             bench.over(100_000 if quick else 2_000_000)
             doing("sessions")
             bench.sessions(200_000 if quick else 4_000_000)
+            doing("bids")
+            nexmark(report, bench.stored("bids", spark.range(100_000 if quick else 4_000_000).selectExpr(*BIDS)), bench.timed)
         spark.stop()
         doing("one key")
         bench.one_key(1_000_000 if quick else 16_000_000)
@@ -184,8 +187,8 @@ class Bench:
             totals(calls["ours"](), calls["spark"](), "F.window, many keys")
         note = f"{number(taken['ours'])} s against {number(taken['spark'])} s"
         name = f"{keys:,} keys, {rows:,} rows, 6 slides a window, against F.window"
-        self.report.figures.append(Figure(name, taken["spark"] / taken["ours"], must=2, aim=4, note=note))
-        told = f"{number(taken['rows'])} s; a key has about one row in a slice, which no schema tells"
+        self.report.figures.append(Figure(name, taken["spark"] / taken["ours"], must=2.5, aim=4, note=note))
+        told = f"{number(taken['rows'])} s"
         self.report.figures.append(Figure('the same, told plan="rows"', taken["spark"] / taken["rows"], must=2, aim=4, note=told))
 
     def own_aggregate(self, rows: int) -> None:
