@@ -28,6 +28,16 @@ def stream_rows(count=600, seed=1):
     return table.set_column(table.column_names.index("t"), "t", moved.cast(pa.timestamp("us", "UTC"))).sort_by("t")
 
 
+PLAIN = {
+    "sum": S.sum("v"),
+    "count": S.count(),
+    "max_by": S.max_by("id", "v"),
+    "first": S.first("v", ignorenulls=True),
+    "list": S.collect_list("v"),
+    "median": S.median("v"),
+}
+
+
 class Folder:
     """Files that arrive one after the other, a stream over them, and where it keeps its state."""
 
@@ -86,6 +96,46 @@ def keys_of(table, by):
 
 
 DELAY = datetime.timedelta(seconds=20)
+
+
+@pytest.mark.parametrize("order_by", [None, "id"])
+def test_tumbling_windows_by_spark_itself(folder, order_by):
+    """``plan="plain"``: the same results, from Spark's own state, over a restart."""
+    table = stream_rows()
+    if order_by is None:  # each time once
+        seen = {t: k for k, t in enumerate(table["t"].to_pylist())}
+        table = table.take(sorted(seen.values()))
+    windows, aggs = W.tumbling("10 seconds", offset="3 seconds"), [call.alias(name) for name, call in PLAIN.items()]
+    parts = in_parts(table, 4)
+    folder.add(*parts[:2])
+
+    def frame(**more):
+        options = {"by": "k", "time": "t", "order_by": order_by, "watermark": DELAY, "plan": "plain"} | more
+        return sash.aggregate(folder.source(), options.pop("windows", windows), options.pop("aggs", aggs), **options)
+
+    folder.run(frame())
+    folder.add(*parts[2:])
+    got = folder.run(frame())
+    wanted = operator_of(table, windows, aggs, DELAY, by="k", order_by=order_by).drop_columns("query")
+    assert_same(got.cast(wanted.schema), wanted, ["k", "window"])
+    told = sash.spark.progress(folder.query)
+    assert sum(entry["rows"] + entry["without_time"] for entry in told) == parts[2].num_rows + parts[3].num_rows
+    assert told[-1]["late_rows"] is None
+    assert "Spark's own aggregation" in str(
+        sash.explain(folder.source(), windows=windows, aggs=aggs, by="k", time="t", watermark=DELAY, plan="plain")
+    )
+    with pytest.raises(InvalidArgument, match="nothing to compare with"):
+        sash.spark.check(frame(), str(folder.home / "results-state"))
+    for more, reason in (
+        ({"windows": W.sliding("10 seconds", every="5 seconds")}, "one query of tumbling windows"),
+        ({"emit": "update"}, "no revisions"),
+        ({"aggs": [S.count_distinct("v")]}, "in batches only"),
+        ({"aggs": [S.product("v")]}, "no mergeable partial"),
+        ({"time": "id", "watermark": 5, "windows": W.tumbling(10)}, "times with a zone only"),
+        ({"plan": "catalyst"}, "one of auto, plain, fragments, rows"),
+    ):
+        with pytest.raises(InvalidArgument, match=reason):
+            frame(**more)
 
 
 @pytest.mark.parametrize("what", ["fragments", "rows"])

@@ -28,7 +28,7 @@ class StreamChoice:
 def choose_stream(plan: Plan, forms: list[Form | None], asked: str = "auto") -> StreamChoice:
     """Slices before the shuffle where that can be had, rows otherwise."""
     if asked not in ("auto", "fragments", "rows"):
-        raise InvalidArgument(f"plan must be one of auto, fragments, rows on a stream; not {asked!r}")
+        raise InvalidArgument(f"plan must be one of auto, plain, fragments, rows on a stream; not {asked!r}")
     reason = _why_rows(plan, forms)
     if reason is not None:
         if asked == "fragments":

@@ -137,8 +137,10 @@ class Operator:
         """The columns of the rows as they come, without computed keys."""
         self._undecided: list[pa.RecordBatch] = []
         """Rows that came before every column had a value to tell its type by."""
-        self._due = FAR_BACK
-        """Nothing is due before this time (:meth:`_reach`)."""
+        self._due: int | None = None
+        """Nothing that was there at the last step is due before this time (:meth:`_reach`); None if nobody has asked since."""
+        self._session_due = FAR_AHEAD
+        """No session of the rows that came since is due before this time."""
         self._latest_put = FAR_BACK
         self._shortest_gap: int | None = None
         self._key_slack = 2.0
@@ -182,7 +184,7 @@ class Operator:
             self._flush()  # whether they are late is asked of the watermark that they met
             self._due = FAR_BACK
         elif self._shortest_gap is not None:
-            self._due = min(self._due, first + self._shortest_gap + 1)
+            self._session_due = min(self._session_due, first + self._shortest_gap + 1)
 
     def _first(self, given: Any) -> Any:
         """Plan for the first rows; None while some column has no value yet, and so no type: its rows wait."""
@@ -271,19 +273,30 @@ class Operator:
             home = homes(len(self._states)) if homes is not None and at[0] == "slices" else None
             self._states.append(self._state(at[0], plan.with_queries(tuple(groups[at])), home=home))
         self._intake = Intake(plan, self._latest)
-        self._set_due()
+        self._note_queries()
+        self._due = None
 
-    def _set_due(self) -> None:
-        """When something is due next, as far as that can be known without a look at rows."""
+    def _note_queries(self) -> None:
+        """Queries came, or went: the next step looks at all of them."""
         assert self._plan is not None
-        gaps = [q.shape.gap for q in self._plan.queries if isinstance(q.shape, Gaps)]
-        self._shortest_gap = min(gaps, default=None)
+        self._shortest_gap = min((q.shape.gap for q in self._plan.queries if isinstance(q.shape, Gaps)), default=None)
+        self._due = FAR_BACK
+
+    def _next_due(self) -> int:
+        """When something is due next, as far as that can be known without a look at rows."""
+        if self._due is None:
+            self._due = self._found_due()
+        return min(self._due, self._session_due)
+
+    def _found_due(self) -> int:
+        """When something is due next of what was there at the last step."""
+        assert self._plan is not None
         options = self._asked.options
         own = any(isinstance(c.call.aggregate, UserAggregate) for c in self._plan.columns)  # whose errors belong to the rows of one step
         changing = options.emit == "running" or (options.emit == "update" and any(q.window.never_ends for q in self._plan.queries))
         plain = self._idle is None and self._ahead is None and not options.ordered and not changing and not own
         after = self._reach(self._watermark)
-        self._due = min([state.next_due(after) for state in self._states], default=FAR_BACK) if plain else FAR_BACK
+        return min([state.next_due(after) for state in self._states], default=FAR_BACK) if plain else FAR_BACK
 
     def _reach(self, watermark: int) -> int:
         """Up to when windows are reported at a watermark: to the end of the lateness, or at once where they may be revised."""
@@ -473,7 +486,7 @@ class Operator:
     def _advanced(self, watermark: int) -> pa.Table:
         """The results of a watermark; if nothing is due, rows just go on waiting."""
         assert self._intake is not None
-        if self._reach(watermark) < self._due and self._intake.are_all_plain:
+        if self._intake.are_all_plain and self._reach(watermark) < self._next_due():
             self._watermark = watermark
             return self._emission.nothing
         return self._step(watermark)
@@ -517,7 +530,7 @@ class Operator:
                     self._manager.forget(query.name, idle)
         if self._plan.by and self._keys.count > self._keys_to_check:
             self._forget_keys()
-        self._set_due()
+        self._due, self._session_due = None, FAR_AHEAD
         return result
 
     def _idle_keys(self, idle: int, horizon: int) -> Array:
@@ -578,7 +591,7 @@ class Operator:
         self._reads = list(plan.reads)
         self._asked.windows[name] = window
         self._plan = plan
-        self._due = FAR_BACK
+        self._note_queries()
         assert self._intake is not None
         self._intake.with_queries(plan)
         kind = self._kind(window)
@@ -601,8 +614,8 @@ class Operator:
         if self._plan is None:
             return
         self._flush()
-        self._due = FAR_BACK
         self._plan = self._plan.with_queries(tuple(q for q in self._plan.queries if q.name != name))
+        self._note_queries()
         assert self._intake is not None
         self._intake.with_queries(self._plan)
         self._emission = Emission(self._plan, self._asked.options.emit)
@@ -698,7 +711,7 @@ class Operator:
             self._states.append(state)
         if by_name:
             raise validation.damaged(what, f"the query {next(iter(by_name))!r} has no state")
-        self._due = FAR_BACK
+        self._note_queries()
 
     # Looking at it.
 

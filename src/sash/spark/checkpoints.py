@@ -25,6 +25,10 @@ def check(frame: Any, checkpoint: str) -> None:
         raise InvalidArgument(
             "frame is not a stream of sash.aggregate or sash.over, or it has lost the window column: check it before that"
         )
+    if any(json.loads(text).get("plan") == "plain" for text in asked):
+        raise InvalidArgument(
+            "plan='plain' keeps Spark's own state, which does not say what it was asked for: there is nothing to compare with"
+        )
     for old in _queries(frame.sparkSession, str(checkpoint)):
         found = [other_query(old, json.loads(text)) for text in asked]
         if all(problem is not None for problem in found):

@@ -9,6 +9,7 @@ from sash.plan.logical import Plan, output_type
 from sash.plan.streams import StreamChoice, choose_stream
 from sash.slicing.inputs import stored_form
 from sash.spark.frames import is_connect
+from sash.spark.plain_stream import check_plain
 from sash.spark.prepare import prepare
 from sash.spark.requests import Request
 from sash.spark.sessions import ANY_SIZE, BYTES_PER_BATCH
@@ -35,6 +36,15 @@ def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list
     else:
         whose = "Spark's" if asked.clock.event_time else "sash's own, since Spark has none for this type"
         lines.append(f"  watermark: {options.watermark!r} behind the newest row ({whose})")
+    if options.plan == "plain":
+        check_plain(plan, asked.clock)
+        return [
+            *lines,
+            f"  emit: {options.emit}",
+            "  plan: plain",
+            "    Spark's own aggregation and state, as asked for",
+            *_columns(asked.calls, plan),
+        ]
     forms = [stored_form(c, asked.schema) for c in plan.columns]
     choice = StreamChoice("rows", "rows wait for the watermark") if request.trailing else choose_stream(plan, forms, options.plan)
     lines += [f"  emit: {options.emit}", f"  before the shuffle: {choice.way}", f"    {choice.reason}"]

@@ -42,22 +42,24 @@ class Packing:
     high: str
     """Any value's number but for its last bits."""
     low: str
-    """Its last bits; negative ones may count down from it."""
+    """Its last bits; those of a negative number may be negative."""
+    is_always_small: bool = False
+    """Whether the type has no other values."""
 
     def small_of(self, value: str) -> str:
         return f"({self.small.replace('{}', value)})"
 
-    def large_of(self, value: str, size: int, place: str) -> str:
-        """Any value's number, and a place among ``size``, as a decimal."""
+    def large_of(self, value: str, bits: int, place: str) -> str:
+        """Any value's number, and a place of so many bits, as a decimal."""
         high, low = (part.replace("{}", value) for part in (self.high, self.low))
-        return f"(cast({high} as decimal(18,0)) * {size << LOW}BD + cast({low} * {size}L + {place} as decimal(20,0)))"
+        return f"(cast({high} as decimal(18,0)) * {1 << LOW + bits}BD + cast({low} * {1 << bits}L + {place} as decimal(20,0)))"
 
 
 def packing(column: str, t: pa.DataType, start: str, size: int) -> Packing | None:
     """How a column is packed beside places in windows of ``size`` ticks that begin at ``start``; None if it cannot be."""
     if not 0 < size < LONGEST:
         return None
-    room = (1 << 62) // size
+    room = 1 << 62 - place_bits(size)
     if pa.types.is_floating(t):
         return Packing(f"cast({column} as double)", _with_few_digits(room), *_by_magnitude())
     high, low = f"shiftright({{}}, {LOW})", f"({{}} & {(1 << LOW) - 1}L)"
@@ -65,7 +67,23 @@ def packing(column: str, t: pa.DataType, start: str, size: int) -> Packing | Non
         near = f"case when {{}} > {start} - {min(room, NEAR)}L and {{}} < {start} + {min(room, NEAR)}L then {{}} - {start} end"
         return Packing(sql.micros(column, t), near, high, low)
     value = _whole(column, t)
-    return Packing(value, f"case when {{}} > -{room}L and {{}} < {room}L then {{}} end", high, low) if value else None
+    if not value:
+        return None
+    if _largest(t) < room:
+        return Packing(value, "{}", high, low, is_always_small=True)
+    return Packing(value, f"case when {{}} > -{room}L and {{}} < {room}L then {{}} end", high, low)
+
+
+def place_bits(size: int) -> int:
+    """The bits of a place among ``size``."""
+    return (size - 1).bit_length()
+
+
+def _largest(t: pa.DataType) -> int:
+    """No number that stands for a value of a type is larger."""
+    if pa.types.is_decimal(t):
+        return int(10**t.precision)
+    return 1 if pa.types.is_boolean(t) else int(1 << t.bit_width - 1)
 
 
 def _whole(column: str, t: pa.DataType) -> str:
@@ -114,8 +132,11 @@ def _rare(part: int) -> str:
 
 def first_extreme(x: str, by: Packing, condition: str, place: str, size: int, *, largest: bool) -> str:
     """The value of ``x`` in the first row whose ``by`` is extreme; places count from the start of the window."""
-    function, place = ("max", f"({size - 1}L - {place})") if largest else ("min", place)
+    bits = place_bits(size)
+    function, place = ("max", f"({place} ^ {(1 << bits) - 1}L)") if largest else ("min", place)
     value, small = by.value, by.small_of(by.value)
-    of_small = f"{function}_by({x}, {where(f'{small} * {size}L + {place}', condition)})"
-    of_large = f"{function}_by({x}, {where(by.large_of(value, size, place), condition, f'{value} is not null', f'{small} is null')})"
+    of_small = f"{function}_by({x}, {where(f'(shiftleft({small}, {bits}) | {place})', condition)})"
+    if by.is_always_small:
+        return of_small
+    of_large = f"{function}_by({x}, {where(by.large_of(value, bits, place), condition, f'{value} is not null', f'{small} is null')})"
     return f"if({by.small_of(f'{function}({where(value, condition)})')} is not null, {of_small}, {of_large})"

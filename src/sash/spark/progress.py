@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-STATE, INPUT = "sash", "sash:in"
+STATE, INPUT, PLAIN = "sash", "sash:in", "sash:plain"
 MEASURED = (
     "rows",
     "late_rows",
@@ -18,6 +18,8 @@ MEASURED = (
     "own_windows",
     "reached",
 )
+OF_INPUT = ("rows", "without_time", "ahead")
+"""What is known of a stream whose state is Spark's own (``plan="plain"``)."""
 MOST = ("open_windows", "reached")
 """Of these the largest of all buckets is given, of the others their sum."""
 
@@ -37,7 +39,8 @@ def progress(query: Any) -> list[dict[str, Any]]:
     ``slices``, ``kept_rows`` and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store;
     ``open_windows`` can still change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is
     Spark's, as text; where Spark has none (integers, dates, timestamps without a zone), it is sash's own, in ticks. ``query`` is what
-    ``writeStream...start()`` gives. Listeners find the same among the observed metrics, under names that start with ``sash:``.
+    ``writeStream...start()`` gives. With ``plan="plain"`` the state is Spark's own, and what only sash's tells is None. Listeners find the
+    same among the observed metrics, under names that start with ``sash:``.
     """
     found = []
     for entry in query.recentProgress:
@@ -52,6 +55,8 @@ def progress(query: Any) -> list[dict[str, Any]]:
                 for what, value in measured.items():
                     numbers[what] = numbers.get(what, 0) + (value or 0)
         numbers["open_windows"] += numbers.pop("own_windows")
+        is_plain = any(name.startswith(f"{PLAIN}:") for name in metrics)
+        told = {name: None if is_plain and name not in OF_INPUT else value for name, value in numbers.items()}
         watermark = dict(entry.eventTime or {}).get("watermark", reached)
-        found.append({"batch": entry.batchId, **numbers, "watermark": watermark, "seconds": entry.batchDuration / 1000})
+        found.append({"batch": entry.batchId, **told, "watermark": watermark, "seconds": entry.batchDuration / 1000})
     return found

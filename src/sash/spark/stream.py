@@ -22,6 +22,7 @@ from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
 from sash.spark.frames import ASKED, TIME_WINDOW, functions_for, marked
+from sash.spark.plain_stream import check_plain, plain_stream
 from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.requests import Request
@@ -48,7 +49,8 @@ class Checked:
 
 def ask(frame: Any, request: Request, options: StreamOptions) -> Checked:
     """Check a request against a streaming frame's columns; nothing is started."""
-    _check_provider(frame)
+    if options.plan != "plain":
+        _check_provider(frame)
     clock = clocked(frame, request, options)
     narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
     plan = narrowed.plan(schema)
@@ -71,6 +73,9 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
             plan.measure.ticks(getattr(options, name), name)
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
+    if options.plan == "plain":
+        check_plain(plan, clock)
+        return marked(plain_stream(asked.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, ASKED: json.dumps({"plan": "plain"})})
     choice = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan)
     described = _described(request, asked)
     bucket = Bucket(

@@ -1,0 +1,76 @@
+"""``plan="plain"`` on a stream: Spark's own aggregation with Spark's own state, where that has the same results.
+
+It is for tumbling windows with aggregates that Spark's functions compute, and is never chosen by itself: Spark's state does not say what
+it was asked for, so the checkpoint of another query is not refused, and Spark does not count rows that come too late.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sash.errors import InvalidArgument
+from sash.plan.logical import WINDOW, Column, Plan
+from sash.slicing.results import output_schema
+from sash.spark import sql
+from sash.spark.frames import functions_for
+from sash.spark.progress import PLAIN
+from sash.spark.types import spark_schema
+from sash.spark.watermarks import Clocked, metrics_name
+from sash.spark.wholes import Rows, unspoken, whole
+from sash.windows.base import Periodic
+
+DISTINCT = "count_distinct"
+"""Spark has it in batches only."""
+
+
+def check_plain(plan: Plan, clock: Clocked) -> None:
+    """Refuse what Spark's own aggregation does otherwise, or not at all."""
+    reason = _why_not(plan, clock)
+    if reason is not None:
+        raise InvalidArgument(f"plan='plain' cannot be had here: {reason}")
+
+
+def _why_not(plan: Plan, clock: Clocked) -> str | None:
+    shapes = [q.shape for q in plan.queries]
+    if len(shapes) != 1 or not isinstance(shapes[0], Periodic) or shapes[0].size != shapes[0].every:
+        return "it is for one query of tumbling windows"
+    if clock.options.emit != "final":
+        return f"Spark's own results have no revisions, and emit is {clock.options.emit!r}"
+    if not clock.event_time:
+        return f"Spark has a watermark for times with a zone only, and {plan.time!r} is of type {plan.measure.type}"
+    if clock.lateness is not None:
+        return "the frame's own watermark (withWatermark) has no lateness; give watermark= instead of it"
+    if clock.options.idle is not None:
+        return "tumbling windows all close; idle= is for those that do not"
+    return next((reason for reason in map(_why_not_of, plan.columns) if reason is not None), None)
+
+
+def _why_not_of(column: Column) -> str | None:
+    if column.call.aggregate.name == DISTINCT:
+        return "Spark counts distinct values in batches only; approx_count_distinct works"
+    return unspoken(column, ())
+
+
+def plain_stream(narrow: Any, plan: Plan) -> Any:
+    """The frame of all windows, by Spark's own aggregation."""
+    F = functions_for(narrow)
+    (query,) = plan.queries
+    shape, time = query.shape, sql.quoted(plan.time)
+    counts = [F.expr(f"count({time})").alias("rows"), F.expr(f"count_if({time} is null)").alias("without_time")]
+    seen = narrow.observe(metrics_name(PLAIN), *counts).where(f"{time} is not null")
+    # The window is a column first, of which expressions can speak; Spark knows by its metadata that it closes.
+    length, offset = f"{shape.size} microseconds", f"{shape.offset % shape.every} microseconds"
+    windowed = seen.withColumn(HOME, F.window(F.col(time), length, length, offset))
+    start = f"unix_micros({sql.quoted(HOME)}.start)"
+    rows = Rows(f"unix_micros({time})", plan.order_by, start, shape.size, bool(plan.by))
+    results = [F.expr(whole(c, rows)).alias(f"@sash:out{k}") for k, c in enumerate(plan.columns)]
+    keys = [F.col(sql.quoted(name)) for name in plan.by]
+    grouped = windowed.groupBy(*keys, F.col(sql.quoted(HOME))).agg(*results)
+    columns = [F.lit(query.name).alias(output_schema(plan).names[0])] if plan.named else []
+    columns += [*keys, F.col(sql.quoted(HOME)).alias(WINDOW)]
+    types = spark_schema(output_schema(plan))
+    columns += [F.col(f"`@sash:out{k}`").cast(types[c.call.name].dataType).alias(c.call.name) for k, c in enumerate(plan.columns)]
+    return grouped.select(*columns)
+
+
+HOME = "@sash:home"
