@@ -148,7 +148,7 @@ def test_which_way_on_spark(name):
     windows, aggs, way, reason = SPARK_CHOICES[name]
     plan = make_plan(SPARK_SCHEMA, windows, aggs, "k", "t")
     forms = [stored_form(c, SPARK_SCHEMA) for c in plan.columns]
-    choice = choose_spark(plan, forms, [unstated(c) for c in plan.columns], [unspoken(c) for c in plan.columns])
+    choice = choose_spark(plan, forms, [unstated(c) for c in plan.columns], [unspoken(c, plan.order_by) for c in plan.columns])
     assert choice.way == way
     assert choice.reasons[0].startswith(reason), choice.reasons
 
