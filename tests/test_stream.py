@@ -368,7 +368,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     refused("buckets must be an integer from 1 to 16,384", buckets=10**12)
     refused("watermark .* is too long", watermark="1000000000000 days")
     refused("over the row", kind=InvalidExpression, aggs=[S.sum("row_number() over (order by v)")])
-    refused("plan must be one of auto, fragments, rows", plan="catalyst")
+    refused("plan must be one of auto, plain, fragments, rows", plan="catalyst")
     refused("plan='fragments' cannot be had here", plan="fragments", windows=W.rows(3))
     refused("give an integer in the column's own unit|does not fit", kind=InvalidWindow, time="v")
     refused("watermark is 3600, and the measure is of type timestamp", kind=InvalidWindow, watermark=3600)
