@@ -152,6 +152,7 @@ def test_expressions(text, wanted, values):
 @pytest.mark.parametrize(
     ("text", "kind", "message"),
     [
+        ("1 in (null, 1 / 0)", InvalidExpression, "division by zero"),
         ("a + (", InvalidExpression, r"a \+ \(\n +\^"),
         ("select 1", InvalidExpression, "without SELECT"),
         ("foo(a)", UnknownName, "unknown function 'foo'.*Known: abs"),

@@ -41,18 +41,22 @@ def results(op, given_rows, *, plain, specs, aggs, restart):
     return found + op.close().to_pylist(), op.stats.late
 
 
+def assert_same_either_way(specs, aggs, given_rows, lateness, emit, restart):
+    """Rows as dictionaries and as Arrow batches: the same results at the same steps."""
+    pair = [sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit) for _ in range(2)]
+    one, other = (
+        results(op, given_rows, plain=plain, specs=specs, aggs=aggs, restart=restart) for op, plain in zip(pair, (True, False), strict=True)
+    )
+    assert one == other
+
+
 @pytest.mark.parametrize("emit", ["final", "update", "running"])
 @pytest.mark.parametrize("aggs", [PLAIN, OWN], ids=["plain", "own"])
 def test_one_row_at_a_time(emit, aggs):
     @given(cases=several, given_rows=rows, lateness=st.integers(0, 12), restart=st.integers(-1, 20))
     def run(cases, given_rows, lateness, restart):
         specs = {name: spec for name, (spec, _) in cases.items()}
-        pair = [sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit) for _ in range(2)]
-        one, other = (
-            results(op, given_rows, plain=plain, specs=specs, aggs=aggs, restart=restart)
-            for op, plain in zip(pair, (True, False), strict=True)
-        )
-        assert one == other
+        assert_same_either_way(specs, aggs, given_rows, lateness, emit, restart)
 
     run()
 
@@ -80,12 +84,7 @@ def test_one_row_at_a_time_nearly_in_order(emit, aggs):
         for k, step, v, ahead in given_steps:
             now += step
             given_rows.append((k, now - ahead // 5, v, ahead))
-        pair = [sash.Operator(windows=specs, aggs=aggs, by="k", time="t", lateness=lateness, emit=emit) for _ in range(2)]
-        one, other = (
-            results(op, given_rows, plain=plain, specs=specs, aggs=aggs, restart=restart)
-            for op, plain in zip(pair, (True, False), strict=True)
-        )
-        assert one == other
+        assert_same_either_way(specs, aggs, given_rows, lateness, emit, restart)
 
     run()
 

@@ -14,7 +14,7 @@ ROWS = 1 << 11
 
 @pytest.fixture
 def small(monkeypatch):
-    """Small frames are looked at, too, and the peer's partitions are small."""
+    """Small frames are looked at, too, and partitions are taken to be small."""
     monkeypatch.setattr(glance, "LEAST_BYTES", 1)
     monkeypatch.setattr(glance, "ROWS", ROWS)
     monkeypatch.setattr(glance, "PARTITION", ROWS << 4)

@@ -132,6 +132,7 @@ def test_tumbling_windows_by_spark_itself(folder, order_by):
         ({"aggs": [S.count_distinct("v")]}, "in batches only"),
         ({"aggs": [S.product("v")]}, "no mergeable partial"),
         ({"time": "id", "watermark": 5, "windows": W.tumbling(10)}, "times with a zone only"),
+        ({"aggs": [S.max_by("id", "s")], "order_by": "id"}, "has no opposite"),
         ({"plan": "catalyst"}, "one of auto, plain, fragments, rows"),
     ):
         with pytest.raises(InvalidArgument, match=reason):

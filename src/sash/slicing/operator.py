@@ -274,7 +274,6 @@ class Operator:
             self._states.append(self._state(at[0], plan.with_queries(tuple(groups[at])), home=home))
         self._intake = Intake(plan, self._latest)
         self._note_queries()
-        self._due = None
 
     def _note_queries(self) -> None:
         """Queries came, or went: the next step looks at all of them."""

@@ -20,7 +20,7 @@ ROWS = 1 << 16
 PARTITION = 1 << 22
 """So many rows a partition is taken to have: slices are made of a partition's rows."""
 LEAST_BYTES = 1 << 26
-"""A frame that is smaller is not looked at: it takes a third of a second."""
+"""A frame that is smaller is not looked at: a look takes some tenths of a second."""
 UNKNOWN = 1 << 62
 """Spark's way to say that it does not know a size."""
 READING = {"Project", "Filter", "LogicalRelation", "DataSourceV2ScanRelation", "InMemoryRelation", "Range"}

@@ -42,13 +42,13 @@ def _why_not(plan: Plan, clock: Clocked) -> str | None:
         return "the frame's own watermark (withWatermark) has no lateness; give watermark= instead of it"
     if clock.options.idle is not None:
         return "tumbling windows all close; idle= is for those that do not"
-    return next((reason for reason in map(_why_not_of, plan.columns) if reason is not None), None)
+    return next((reason for reason in (_why_not_of(c, plan.order_by) for c in plan.columns) if reason is not None), None)
 
 
-def _why_not_of(column: Column) -> str | None:
+def _why_not_of(column: Column, order_by: tuple[str, ...]) -> str | None:
     if column.call.aggregate.name == DISTINCT:
         return "Spark counts distinct values in batches only; approx_count_distinct works"
-    return unspoken(column, ())
+    return unspoken(column, order_by)
 
 
 def plain_stream(narrow: Any, plan: Plan) -> Any:
