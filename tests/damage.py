@@ -18,8 +18,8 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.errors import InvalidSnapshot, SashError
-from sash.slicing import encoding
-from sash.slicing.storage import InDictionary
+from sash.slicing.persistence import encoding
+from sash.slicing.persistence.transactions import InDictionary
 from tests.own_aggregates import affine
 from tests.stream_cases import LocalStream
 from tests.window_oracle import Delta
@@ -94,7 +94,7 @@ def damaged_snapshot(good: bytes, draw: random.Random) -> bytes:
 
 def damaged_value(good: bytes, draw: random.Random) -> bytes:
     """A stored value: damaged inside and sealed again, or with its seal made again, or with what is in its pocket damaged."""
-    if good[:4] == encoding.POCKET or draw.random() < 0.2:
+    if good[:4] == encoding.INLINED or draw.random() < 0.2:
         return mutated(good, draw)
     if draw.random() < 0.7:
         return encoding.sealed(mutated(encoding.opened(good, "value"), draw))

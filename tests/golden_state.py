@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sash import functions as S
 from sash import windows as W
-from sash.slicing.encoding import VERSION
-from sash.slicing.storage import Shelf
+from sash.slicing.persistence.encoding import VERSION
+from sash.slicing.persistence.transactions import Transaction
 from tests.stream_cases import LocalStream
 
 SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("flag", pa.bool_()), ("n", pa.int64())])
@@ -43,7 +43,7 @@ def played(stream, steps):
 
 def main() -> None:
     FOLDER.mkdir(exist_ok=True)
-    for name, pocket in ((f"state-{VERSION}", 0), (f"state-{VERSION}-pocket", Shelf.pocket)):
+    for name, pocket in ((f"state-{VERSION}", 0), (f"state-{VERSION}-pocket", Transaction.most_inlined)):
         found = {}
         for case in CASES:
             stream = made(case, pocket)

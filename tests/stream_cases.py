@@ -9,9 +9,9 @@ import pyarrow as pa
 
 import sash
 from sash.plan.streams import choose_stream
-from sash.slicing.inputs import stored_form
-from sash.slicing.keys import encode
-from sash.slicing.storage import InDictionary, Shelf
+from sash.slicing.persistence.transactions import InDictionary, Transaction
+from sash.slicing.rows.inputs import stored_form
+from sash.slicing.rows.keys import encode
 from sash.spark.buckets import labels
 from sash.spark.requests import Request
 from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads, Taken
@@ -41,7 +41,7 @@ class LocalStream:
         self.payloads = MakePayloads(self.request, with_bucket, self.way, self.labels, 1 << 20)
         self.storages = {label: InDictionary() for label in self.labels}
         # About half of all cases have no pocket, so that small states are seen in values of their own as well.
-        self.pocket = Shelf.pocket * (len(repr((windows, aggs))) % 2) if pocket is None else pocket
+        self.pocket = Transaction.most_inlined * (len(repr((windows, aggs))) % 2) if pocket is None else pocket
         self.late = 0
         self.done = []
 
@@ -63,17 +63,17 @@ class LocalStream:
                     given[row["bucket"]].append(SimpleNamespace(**row))
         results, before = [], {label: dict(storage.values) for label, storage in self.storages.items()}
         try:
-            usual, Shelf.pocket = Shelf.pocket, self.pocket
+            usual, Transaction.most_inlined = Transaction.most_inlined, self.pocket
             for label in self.labels:
                 found, operator = self.bucket.step(self.storages[label], label, Taken.of(given[label]), watermark)
-                self.done.append(operator.put_back())
+                self.done.append(operator.commit())
                 self.late += self.done[-1].late_rows
                 results.append(found)
         except Exception:
             self.storages = {label: InDictionary(values) for label, values in before.items()}
             raise
         finally:
-            Shelf.pocket = usual
+            Transaction.most_inlined = usual
         return pa.concat_tables(results)
 
     @property

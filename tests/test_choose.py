@@ -16,7 +16,7 @@ from sash.plan.logical import Query, make_plan
 from sash.plan.spark import Blocks, choose_spark, time_blocks
 from sash.plan.stores import choose_store
 from sash.plan.tables import Facts, choose_slices
-from sash.slicing.inputs import stored_form
+from sash.slicing.rows.inputs import stored_form
 from sash.spark.catalyst import unstated
 from sash.spark.wholes import unspoken
 from sash.types import Measure

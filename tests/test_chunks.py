@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.slicing import slice_state
-from sash.slicing.chunks import Chunks, InMemory
-from sash.slicing.slices import joined
+from sash.slicing.ingest.slices import Slices, joined
+from sash.slicing.stores import partials_only
+from sash.slicing.stores.chunks import Chunks, InMemory
 from tests.own_aggregates import affine
 from tests.spark_cases import assert_same
 from tests.test_operator_machine import OperatorMachine
@@ -33,7 +33,7 @@ steps = st.lists(
 def tiny(monkeypatch):
     monkeypatch.setattr(InMemory, "slices_in_chunk", 1)
     monkeypatch.setattr(InMemory, "fewest_edges", 2)
-    monkeypatch.setattr(slice_state, "FEW_CHUNKS", 0)
+    monkeypatch.setattr(partials_only, "FEW_CHUNKS", 0)
 
 
 def batch(rows, now):
@@ -59,7 +59,7 @@ def played(windows, given_steps, aggs=AGGS, **options):
         results.append(op.advance(now))
         if now % 3 == 0:
             op = sash.Operator.restore(op.snapshot(), windows=None, aggs=aggs if aggs is IN_ORDER else None)
-    chunks = len(op._states[0].chunks.numbers)
+    chunks = len(op._engine.stores[0].chunks.numbers)
     results.append(op.close())
     return pa.concat_tables(given_rows) if given_rows else numbered(batch([], 0), 0), results, op.late_rows(), chunks
 
@@ -106,7 +106,7 @@ def test_rows_in_order_are_joined_and_late_ones_compute_their_slice_again():
     for start in range(0, 100, 5):
         op.add(pa.table({"t": np.arange(start, start + 5), "v": np.arange(5)}))
         op.advance(max(0, start - 40))
-        state = op._states[0]
+        state = op._engine.stores[0]
         assert state.recomputed == 0
     op.add(pa.table({"t": [51], "v": [9]}))  # late, and its window is open
     assert op.stats.kept_rows == 51  # windows that are closed need none
@@ -119,14 +119,15 @@ def test_long_windows_read_few_slices(monkeypatch):
     monkeypatch.setattr(InMemory, "slices_in_chunk", 800)
     op = sash.Operator({"w": W.sliding(4000, 1)}, [S.max("v"), S.sum("v")], by="k", time="t")
     looked = []
-    everything = slice_state.SliceState.view
+    everything = partials_only.PartialsOnly.step
 
-    def view(self, *arguments):
+    def step(self, *arguments):
         result = everything(self, *arguments)
-        looked.append(len(self._seen))
+        if result is not None:
+            looked.append(result.view.count)
         return result
 
-    monkeypatch.setattr(slice_state.SliceState, "view", view)
+    monkeypatch.setattr(partials_only.PartialsOnly, "step", step)
     rng = np.random.default_rng(1)
     parts = []
     for start in range(0, 9000, 50):
@@ -170,7 +171,7 @@ def test_every_cover_is_right(monkeypatch, fan):
     def whole(slices):
         at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
         last = np.maximum.reduceat(slices.last, at)
-        return slice_state.Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), [], [])
+        return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), [], [])
 
     chunks = Chunks(InMemory(), 16, 0, whole)
     ticks = np.arange(0, 16 * 900)
@@ -178,7 +179,7 @@ def test_every_cover_is_right(monkeypatch, fan):
     one = np.zeros(len(ticks), np.int64)
     counts = np.ones(16 * 900, np.int64)
     counts[np.arange(16 * 900) // 16 % 7 == 0] = 0
-    for number, part in chunks.split(slice_state.Slices(one, ticks, ticks, ticks, one + 1, [], [])):
+    for number, part in chunks.split(Slices(one, ticks, ticks, ticks, one + 1, [], [])):
         chunks.put(number, part)
     moving = [[100 + i, 9000 + i] for i in range(0, 900, 5)] + [[7000 + i, 9500 + i, 9700 + i] for i in range(0, 900, 33)]
     for points in ([5, 17], [200, 14000], [0, 64, 8 * 64 * 3], *moving):
@@ -188,7 +189,7 @@ def test_every_cover_is_right(monkeypatch, fan):
             number = late // 16
             old = chunks.get(number)
             new = np.array([late])
-            added = slice_state.Slices(new * 0, new, new, new, new * 0 + 7, [], [])
+            added = Slices(new * 0, new, new, new, new * 0 + 7, [], [])
             chunks.put(number, added if old is None else joined([old, added]).take(
                 np.argsort(np.append(old.first, late), kind="stable")))  # fmt: skip
         cover = chunks.cover(np.array(points))

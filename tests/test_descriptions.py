@@ -16,7 +16,7 @@ import pytest
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.slicing import descriptions
+from sash.slicing.persistence import descriptions
 
 COUNT = [S.count().alias("n")]
 SIZE = 10
@@ -96,7 +96,7 @@ def test_the_type_that_an_aggregate_gives_is_part_of_it():
 def test_one_query_in_two_spellings_is_one_query():
     def described(by, window, lateness):
         op = sash.Operator(windows=window, aggs=COUNT, by=by, time="t", lateness=lateness)
-        return descriptions.canonical(descriptions.of_request(op._asked))
+        return descriptions.canonical(descriptions.of_request(op._spec))
 
     assert described("k", W.tumbling("60 seconds"), "1 hour") == described(["k"], W.tumbling("1 minute"), "60 minutes")
     assert described(None, W.tumbling("1 minute"), None) == described([], W.tumbling("1 minute"), None)

@@ -349,11 +349,11 @@ def test_an_in_order_stream_keeps_no_rows_and_cuts_at_starts_only():
     for t in range(500):
         op.add([{"t": t, "v": t}])
         assert op.stats.kept_rows == 1, "the rows of the newest time"
-        time, rest = op._states
-        assert time.stats["slices"] == len([s for s in range(0, t + 1, 7) if s + 16 > t])
+        time, rest = op._engine.stores
+        assert time.stats().slices == len([s for s in range(0, t + 1, 7) if s + 16 > t])
         # Rows before t are settled, and row windows closed that end with them; of punctuation windows the last is open.
         oldest = min(max(0, (t - 10) // 3 + 1) * 3, t // 20 * 20)
-        assert rest.stats["slices"] == len([r for r in range(oldest, t) if r % 3 == 0 or r % 20 == 0])
+        assert rest.stats().slices == len([r for r in range(oldest, t) if r % 3 == 0 or r % 20 == 0])
     assert "rows kept: no" in op.explain()
     assert op.stats.merges > 0
     op.remove_query("p")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.slicing import pages
+from sash.slicing.stream import pages
 
 AGGS = [S.sum("v").alias("sum"), S.count("v").alias("count"), S.avg("v").alias("avg"), S.max("f").alias("max")]
 SCHEMA = pa.schema([("t", pa.int64()), ("v", pa.int64()), ("f", pa.float32())])

@@ -194,7 +194,7 @@ def test_operators_refuse_early():
 @pytest.mark.parametrize("call", [S.count(), S.collect_list("t")])
 @pytest.mark.parametrize("by", [["k"], ["k", "j"]])
 def test_keys_go_with_their_last_window(monkeypatch, by, call, emit):
-    monkeypatch.setattr("sash.slicing.operator.FEWEST_KEYS", 4)
+    monkeypatch.setattr("sash.slicing.stream.engine.FEWEST_KEYS", 4)
     specs, aggs = {"w": W.tumbling(10), "s": W.session(3)}, [call.alias("n")]
     op = sash.Operator(windows=specs, aggs=aggs, by=by, time="t", emit=emit, lateness=5)
     rows, got = [], []
@@ -205,7 +205,7 @@ def test_keys_go_with_their_last_window(monkeypatch, by, call, emit):
         got += op.advance(step * 5).to_pylist()
         if step % 7 == 0:
             op = sash.Operator.restore(op.snapshot())
-    assert op._keys.count < 40
+    assert op._engine.keys.count < 40
     got += op.close().to_pylist()
     last = {}
     for r in got:

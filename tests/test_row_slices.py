@@ -12,7 +12,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.errors import InvalidArgument
-from sash.slicing.lineage import GrowingColumns, Lineage
+from sash.slicing.stores.lineage import GrowingColumns, Lineage
 from tests import window_oracle
 from tests.own_aggregates import affine
 from tests.own_windows import Moved
@@ -216,7 +216,7 @@ def test_slices_are_kept_short_while_they_are_read_again_and_again():
     whole = pa.table({"t": np.arange(6000), "v": values, "p": marks})
     op.add(whole.take(in_time))
     op.advance(6000)
-    (state,) = op._states
+    (state,) = op._engine.stores
     assert state.slices.largest is None
     got = {}
     for row in late.tolist():

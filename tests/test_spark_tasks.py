@@ -12,8 +12,8 @@ from sash import functions as S
 from sash import windows as W
 from sash.plan.logical import make_plan
 from sash.plan.spark import time_blocks
-from sash.slicing.blocks import BLOCK, block_of
-from sash.slicing.fragments import CELL, FIRST, Fragments
+from sash.slicing.batch.blocks import BLOCK, block_of
+from sash.slicing.batch.fragments import CELL, FIRST, Fragments
 from sash.spark import batch
 from sash.spark.requests import Request
 from sash.spark.runs import Runs

@@ -15,11 +15,11 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.errors import InvalidSnapshot
-from sash.slicing import slice_state
-from sash.slicing.descriptions import of_call
-from sash.slicing.encoding import of_arrays, to_arrays
-from sash.slicing.storage import InDictionary, Shelf, StoredChunks
-from sash.slicing.stored_trail import StoredTrail
+from sash.slicing.persistence.descriptions import of_call
+from sash.slicing.persistence.encoding import of_arrays, to_arrays
+from sash.slicing.persistence.transactions import InDictionary, StoredChunks, Transaction
+from sash.slicing.stores import partials_only
+from sash.slicing.stream.stored_trail import StoredTrail
 from sash.spark.requests import Request
 from tests import golden_state
 from tests.own_aggregates import affine
@@ -51,7 +51,7 @@ steps = st.lists(st.tuples(st.lists(rows, max_size=3), st.integers(0, 50)), min_
 def tiny(monkeypatch):
     """Few rows have many chunks, nodes and spans."""
     monkeypatch.setattr(StoredChunks, "slices_in_chunk", 4)
-    monkeypatch.setattr(slice_state, "FEW_CHUNKS", 0)
+    monkeypatch.setattr(partials_only, "FEW_CHUNKS", 0)
 
 
 def table_of(given_rows, now, start):
@@ -157,7 +157,7 @@ def filled(steps_given=30, **options):
     return stream, results
 
 
-@pytest.mark.parametrize("pocket", [0, Shelf.pocket])
+@pytest.mark.parametrize("pocket", [0, Transaction.most_inlined])
 def test_damaged_state_is_an_error_and_never_a_result(pocket):
     stream, _ = filled(6, pocket=pocket)
     whole = {label: dict(s.values) for label, s in stream.storages.items()}
@@ -213,7 +213,7 @@ def test_sound_values_in_the_wrong_place_are_an_error():
 def test_small_values_are_in_the_books_pocket_and_leave_it_when_they_grow():
     """A bucket with little state is one value; what it holds is the same with and without a pocket, and while the pocket overflows."""
     found = {}
-    for pocket in (0, 300, Shelf.pocket):
+    for pocket in (0, 300, Transaction.most_inlined):
         stream, results = filled(6, pocket=pocket, buckets=1)
         few = set(stream.storages[stream.labels[0]].values)
         for i in range(6, 30):
@@ -221,7 +221,7 @@ def test_small_values_are_in_the_books_pocket_and_leave_it_when_they_grow():
             results.append(stream.step([table_of(many, 1000 + 10 * i, 600 * i)], 1000 + 10 * i))
         found[pocket] = pa.concat_tables(results).sort_by([("k", "ascending"), ("query", "ascending")])
         assert found[pocket].equals(found[0])
-        assert (few == {"book", "query"}) == (pocket == Shelf.pocket)
+        assert (few == {"book", "query"}) == (pocket == Transaction.most_inlined)
         assert len(stream.storages[stream.labels[0]].values) > 2  # sixty keys are too many for a pocket
         stream.step([], 100_000)
         assert all(not any(n[0].isdigit() for n in s.values) for s in stream.storages.values())
@@ -437,7 +437,7 @@ def test_a_source_may_give_its_columns_in_another_order():
         trail = StoredTrail(plan, storage, {"columns": {f.name: str(f.type) for f in asked}})
         rows = pa.Table.from_pylist([{"t": t, "k": "a", "v": t} for t in range(first, first + 6)], schema=asked)
         found = trail.step(first + 4, [rows])
-        trail.put_back()
+        trail.commit()
         assert found.column_names[:3] == asked.names
         given += [(r["t"], r["s"]) for r in found.to_pylist()]
     assert given == [(t, sum(range(max(0, t - 5), t + 1))) for t in range(16)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sash.api.tables import aggregate, over
     from sash.functions.udaf import udaf
     from sash.plan.clock import processing_time
-    from sash.slicing.operator import Operator
+    from sash.slicing.stream.operator import Operator
 
 __all__ = [
     "Operator",
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 _LAZY = {
-    "Operator": ("sash.slicing.operator", "Operator"),
+    "Operator": ("sash.slicing.stream.operator", "Operator"),
     "aggregate": ("sash.api.tables", "aggregate"),
     "explain": ("sash.api.explain", "explain"),
     "over": ("sash.api.tables", "over"),

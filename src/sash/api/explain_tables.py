@@ -12,10 +12,11 @@ from sash.api.frames import is_spark, to_table
 from sash.plan.grouping import grouping_of
 from sash.plan.logical import Column, make_plan, output_type
 from sash.plan.ranges import choose_ranges
-from sash.slicing.batch import how_to_slice, read, slice_spans
-from sash.slicing.partials import FieldPartials, partials_of
-from sash.slicing.ranges import Ranges
-from sash.slicing.trailing import row_spans
+from sash.slicing.batch.aggregate import how_to_slice, slice_spans
+from sash.slicing.batch.over import row_spans
+from sash.slicing.partials.columns import FieldPartials, partials_of
+from sash.slicing.partials.ranges import Ranges
+from sash.slicing.rows.timed import read
 
 
 def explain_table(data: Any, windows: Any, aggs: Any, by: Any = None, time: Any = None, order_by: Any = None, **options: Any) -> list[str]:

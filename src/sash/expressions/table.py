@@ -6,10 +6,9 @@ share, so Spark itself needs no entry: it gets the text.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -70,37 +69,47 @@ ALIASES: dict[str, str] = {}
 """Other names of functions."""
 
 
-def define(
-    name: str,
-    arity: int | tuple[int, int],
-    typing: Typing,
-    arrow: Callable[..., Datum],
-    *aliases: str,
-    undefined: str = "",
-    keeps_nulls: bool = False,
-    lazy: bool = False,
-    right_first: bool = False,
-) -> Function:
-    """Put a function into the table."""
-    fewest, most = (arity, arity) if isinstance(arity, int) else arity
-    function = Function(
-        name,
-        fewest,
-        most,
-        typing,
-        arrow,
-        aliases,
-        undefined,
-        keeps_nulls or lazy,
-        lazy,
-        right_first,
-        sys._getframe(1).f_globals["__name__"],
-    )
-    assert name not in FUNCTIONS, name
-    assert not set(aliases) & set(ALIASES), aliases
-    FUNCTIONS[name] = function
-    ALIASES.update(dict.fromkeys(aliases, name))
-    return function
+class Definer(Protocol):
+    """Puts a function into the table."""
+
+    def __call__(
+        self,
+        name: str,
+        arity: int | tuple[int, int],
+        typing: Typing,
+        arrow: Callable[..., Datum],
+        *aliases: str,
+        undefined: str = "",
+        keeps_nulls: bool = False,
+        lazy: bool = False,
+        right_first: bool = False,
+    ) -> Function: ...
+
+
+def definer(module: str) -> Definer:
+    """What puts a module's functions into the table."""
+
+    def define(
+        name: str,
+        arity: int | tuple[int, int],
+        typing: Typing,
+        arrow: Callable[..., Datum],
+        *aliases: str,
+        undefined: str = "",
+        keeps_nulls: bool = False,
+        lazy: bool = False,
+        right_first: bool = False,
+    ) -> Function:
+        fewest, most = (arity, arity) if isinstance(arity, int) else arity
+        nulls = keeps_nulls or lazy
+        function = Function(name, fewest, most, typing, arrow, aliases, undefined, nulls, lazy, right_first, module)
+        assert name not in FUNCTIONS, name
+        assert not set(aliases) & set(ALIASES), aliases
+        FUNCTIONS[name] = function
+        ALIASES.update(dict.fromkeys(aliases, name))
+        return function
+
+    return define
 
 
 # Typings that many functions share.
@@ -182,7 +191,7 @@ __all__ = [
     "Undefined",
     "alike",
     "anything",
-    "define",
+    "definer",
     "doubles",
     "numeric",
     "takes",

@@ -17,6 +17,7 @@ from sash.plan.clock import ProcessingTime
 from sash.plan.hints import hint
 from sash.types import FAR_BACK, Measure, measure_of
 from sash.windows.base import Window
+from sash.windows.shapes import Shape
 
 QUERY = "query"
 WINDOW = "window"
@@ -32,9 +33,14 @@ class Query:
 
     name: str
     window: Window
-    shape: Any
+    shape: Shape
     since: int = FAR_BACK
-    """Its windows start from there on: a query that comes while rows flow has no edges in what was before it."""
+    """Its windows start from there on: a query that is added while rows flow has no edges in what was before it."""
+
+    @property
+    def is_late_comer(self) -> bool:
+        """Whether it was added while rows flowed."""
+        return self.since > FAR_BACK
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,11 @@ class Plan:
     def has_rows(self) -> bool:
         """Whether row windows are asked for."""
         return any(q.window.counts_rows and q.window.context == "forward context free" for q in self.queries)
+
+    @cached_property
+    def session_gaps(self) -> tuple[int, ...]:
+        """The gaps of the sessions among the windows."""
+        return tuple(gap for q in self.queries if (gap := q.shape.session_gap) is not None)
 
     @cached_property
     def query_names(self) -> pa.Array:

@@ -1,4 +1,4 @@
-"""How ranges over slices or rows are answered, and why: the rules that :mod:`sash.slicing.ranges` follows and ``sash.explain`` shows."""
+"""How ranges over slices or rows are answered, and why: :mod:`sash.slicing.partials.ranges` follows, and ``sash.explain`` shows it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ from sash.algebra import Form
 from sash.errors import InvalidArgument
 from sash.plan.logical import Plan
 from sash.types import FAR_AHEAD
-from sash.windows.base import ContextFreeWindow, Everything, Gaps, Periodic, Trailing
 
 Way = Literal["plain", "catalyst", "fragments", "rows"]
 
@@ -41,7 +40,7 @@ class SparkChoice:
 def left_to_rows(plan: Plan, choice: SparkChoice) -> bool:
     """Whether a choice depends on how many rows a key has in a slice, which no schema tells."""
     shapes = [q.shape for q in plan.queries]
-    return choice.way in ("catalyst", "fragments") and bool(plan.by) and all(isinstance(s, Periodic) for s in shapes)
+    return choice.way in ("catalyst", "fragments") and bool(plan.by) and all(s.as_periodic is not None for s in shapes)
 
 
 WAYS: tuple[Way, ...] = ("plain", "catalyst", "fragments", "rows")
@@ -68,7 +67,7 @@ def choose_spark(
 
 def _plain(plan: Plan, spoken: list[str | None]) -> str | None:
     """Why Spark's own aggregation can do it all; None if it cannot."""
-    if len(plan.queries) == 1 and not plan.empty and _apart(plan.queries[0].shape) and all(s is None for s in spoken):
+    if len(plan.queries) == 1 and not plan.empty and plan.queries[0].shape.lies_apart and all(s is None for s in spoken):
         return "no row is in two windows: Spark's own aggregation is all there is to do"
     return None
 
@@ -76,7 +75,7 @@ def _plain(plan: Plan, spoken: list[str | None]) -> str | None:
 def _general(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> tuple[Way, str]:
     """The most special way that takes windows which overlap."""
     shapes = [q.shape for q in plan.queries]
-    if not all(isinstance(s, Periodic | Gaps | Everything | ContextFreeWindow) for s in shapes):
+    if any(s.decided_by_rows for s in shapes):
         return "rows", "rows decide where windows start or end: they are sorted and cut by each key"
     for column, form in zip(plan.columns, forms, strict=True):
         if form is None:
@@ -84,15 +83,11 @@ def _general(plan: Plan, forms: list[Form | None], stated: list[str | None]) -> 
         if not form.commutative:
             return "rows", f"{column.call!r} does not commute: its rows must be in order"
     reason = next((s for s in stated if s is not None), None)
-    if not all(isinstance(s, Periodic | Everything) for s in shapes):
+    if any(s.edge_series is None for s in shapes):
         reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
     if reason is not None:
         return "fragments", f"{reason}: slices are made in Arrow, before the shuffle"
     return "catalyst", "slices are made by Spark's own aggregation, windows from slices in Arrow"
-
-
-def _apart(shape: object) -> bool:
-    return isinstance(shape, Everything) or (isinstance(shape, Periodic) and shape.size <= shape.every)
 
 
 def choose_over(plan: Plan) -> SparkChoice:
@@ -108,13 +103,10 @@ def time_blocks(plan: Plan) -> tuple[Blocks | None, str]:
     longest, finest = 0, FAR_AHEAD
     for query in plan.queries:
         shape = query.shape
-        if isinstance(shape, Periodic | ContextFreeWindow):
-            longest = max(longest, shape.longest)
-            finest = min(finest, shape.every) if isinstance(shape, Periodic) else finest
-        elif isinstance(shape, Trailing):
-            longest = max(longest, shape.size + 1)
-        else:
+        if shape.decided_by_rows or shape.longest is None:
             return None, f"{query.name} ({query.window!r}) may be of any length: a key's rows stay together"
+        longest = max(longest, shape.longest)
+        finest = min([finest, *(step for step, _ in shape.edge_series or ())])
     if longest * WINDOWS_PER_BLOCK >= FAR_AHEAD:
         return None, "windows are too long for blocks of time"
     length = longest * WINDOWS_PER_BLOCK

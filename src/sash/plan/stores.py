@@ -5,7 +5,6 @@ from __future__ import annotations
 from sash.algebra import Form
 from sash.plan.choose import Choice
 from sash.plan.logical import Query
-from sash.windows.base import Periodic
 
 MANY_SLICES = 1 << 12
 """From so many slices a window, adding them up for every window costs more than keeping a tree."""
@@ -15,8 +14,9 @@ def choose_store(asked: str, queries: tuple[Query, ...], forms: list[Form]) -> C
     """Lazy or eager; asked for, or by the queries."""
     if asked != "auto":
         return Choice(asked, ("asked for",))
-    step = min((q.shape.every for q in queries if isinstance(q.shape, Periodic)), default=1)
-    slices = max((q.shape.size // step for q in queries if isinstance(q.shape, Periodic)), default=0)
+    periodic = [p for q in queries if (p := q.shape.as_periodic) is not None]
+    step = min((p.every for p in periodic), default=1)
+    slices = max((p.size // step for p in periodic), default=0)
     if slices < MANY_SLICES:
         return Choice(
             "lazy", (f"a window holds up to {slices} slices: they are added up when windows end, all windows of a step in one pass",)

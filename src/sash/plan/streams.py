@@ -8,7 +8,6 @@ from typing import Literal
 from sash.algebra import Form
 from sash.errors import InvalidArgument
 from sash.plan.logical import Plan
-from sash.windows.base import ContextFreeWindow, Everything, Gaps, Periodic
 
 StreamWay = Literal["fragments", "rows"]
 
@@ -41,7 +40,7 @@ def choose_stream(plan: Plan, forms: list[Form | None], asked: str = "auto") -> 
 
 def _why_rows(plan: Plan, forms: list[Form | None]) -> str | None:
     for query in plan.queries:
-        if not isinstance(query.shape, Periodic | Gaps | Everything | ContextFreeWindow):
+        if query.shape.decided_by_rows:
             return f"{query.name} ({query.window!r}): rows decide where windows start or end"
     for column, form in zip(plan.columns, forms, strict=True):
         if form is None:

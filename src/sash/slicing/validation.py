@@ -17,14 +17,13 @@ import pyarrow as pa
 from sash.columns import arrow_column
 from sash.errors import InvalidSnapshot, SashError
 from sash.plan.logical import Plan
-from sash.slicing.slices import Slices
 from sash.types import FAR_AHEAD, FAR_BACK
 
 Array = npt.NDArray[Any]
 
-_FARTHEST = FAR_AHEAD >> 1
+FARTHEST = FAR_AHEAD >> 1
 """Rows lie between this and its negative."""
-_DEEPEST = 1 << 40
+LARGEST_COUNT = 1 << 40
 """No count of rows, keys or revisions is larger."""
 
 
@@ -48,7 +47,7 @@ def reading(what: str) -> Iterator[None]:
         ) from error
 
 
-def whole(value: Any, what: str, low: int = 0, high: int = _DEEPEST) -> int:
+def whole(value: Any, what: str, low: int = 0, high: int = LARGEST_COUNT) -> int:
     """A whole number within bounds."""
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise damaged(what, f"{str(value)[:60]!r} is not a whole number from {low} to {high}")
@@ -92,7 +91,7 @@ def rows(found: pa.Table, plan: Plan, what: str) -> tuple[pa.Table, Array]:
     if times.null_count:
         raise damaged(what, "a row has no time")
     ticks = plan.measure.column(times)
-    if len(ticks) and not -_FARTHEST < int(ticks.min()) <= int(ticks.max()) < _FARTHEST:
+    if len(ticks) and not -FARTHEST < int(ticks.min()) <= int(ticks.max()) < FARTHEST:
         raise damaged(what, "a row lies too far away")
     return checked, ticks
 
@@ -121,28 +120,3 @@ def no_key_twice(columns: list[pa.Array], what: str) -> None:
     names = [str(k) for k in range(len(columns))]
     if columns and pa.table(columns, names).group_by(names).aggregate([]).num_rows != len(columns[0]):
         raise damaged(what, "it has a key twice")
-
-
-def slices(found: list[Array], shape: Slices, key_count: int, what: str) -> Slices:
-    """Slices that kernels can work on: of the right types, in order, of keys that there are."""
-    wanted = shape.columns()
-    if len(found) != len(wanted):
-        raise damaged(what, f"it has {len(found)} columns, and should have {len(wanted)}")
-    if any(a.dtype != b.dtype for a, b in zip(found, wanted, strict=True)) or len({len(a) for a in found}) > 1:
-        raise damaged(what, "its columns are of other types or lengths")
-    made = shape.rebuilt(found)
-    if not len(made):
-        return made
-    if int(made.key.min()) < 0 or int(made.key.max()) >= key_count:
-        raise damaged(what, f"it has a slice of a key that does not exist (there are {key_count})")
-    if int(made.first.min()) <= -_FARTHEST or int(made.last.max()) >= _FARTHEST or (made.last < made.first).any():
-        raise damaged(what, "it has a slice that ends before it begins, or lies too far away")
-    if int(made.count.min()) < 1 or int(made.count.max()) > _DEEPEST:
-        raise damaged(what, "it has a slice of no rows")
-    for taken in made.held:
-        if (taken < 0).any() or (taken > made.count).any():
-            raise damaged(what, "it has a slice of which an aggregate has seen more rows than there are")
-    in_order = (made.key[1:] > made.key[:-1]) | ((made.key[1:] == made.key[:-1]) & (made.first[1:] >= made.last[:-1]))
-    if not in_order.all():
-        raise damaged(what, "its slices are not in order")
-    return made

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from sash.plan.logical import QUERY, WINDOW, Column, Plan
 from sash.plan.spark import Blocks
-from sash.slicing.blocks import BLOCK
-from sash.slicing.fragments import CELL, FIRST, Layout
-from sash.slicing.results import output_schema
+from sash.slicing.batch.blocks import BLOCK
+from sash.slicing.batch.fragments import CELL, FIRST, Layout
+from sash.slicing.batch.results import output_schema
 from sash.spark import needs, sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import TIME_WINDOW, functions_for, marked
@@ -21,7 +21,6 @@ from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
 from sash.spark.types import spark_schema
 from sash.spark.wholes import Rows, whole
-from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Everything, Periodic
 
 ROWS_AT_ONCE = 1 << 20
 """A worker holds at least this many rows, or slices, at a time, if a partition has them."""
@@ -45,14 +44,8 @@ def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
 
 def rows_at_once(plan: Plan) -> int:
     """How many rows, or slices, a worker holds."""
-    windows = MOST_PER_ROW if plan.empty else sum(_windows_per_row(q.shape) for q in plan.queries)
+    windows = MOST_PER_ROW if plan.empty else sum(q.shape.windows_per_row or MOST_PER_ROW for q in plan.queries)
     return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, MOST_PER_ROW // windows))
-
-
-def _windows_per_row(shape: Any) -> int:
-    if isinstance(shape, Periodic):
-        return -(-shape.size // shape.every)
-    return MOST_PER_ROW if isinstance(shape, ContextFreeWindow | ContextAwareWindow) else 1
 
 
 # Spark's own aggregation, where a window is a slice.
@@ -64,17 +57,17 @@ def plain(prepared: Prepared) -> Any:
     (query,) = plan.queries
     shape = query.shape
     sliced = _placed(prepared)
-    if isinstance(shape, Periodic) and shape.size < shape.every:
-        sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {shape.size}L")
-    size = shape.size if isinstance(shape, Periodic) else 0
+    size = shape.longest or 0
+    if shape.leaves_gaps:
+        sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {size}L")
     rows = Rows(sql.quoted(TICK), plan.order_by, sql.quoted(CELL), size, bool(plan.by))
     results = [F.expr(whole(c, rows)).alias(_result(k)) for k, c in enumerate(plan.columns)]
     grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
     start = sql.quoted(CELL)
-    if isinstance(shape, Everything):
+    if shape.is_whole:
         ends = [f"cast(null as {_type_name(plan)})"] * 2
     else:
-        ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, shape.size)]
+        ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, size)]
     columns = [F.lit(query.name).alias(QUERY)] if plan.named else []
     columns += _keys(F, plan)
     columns.append(F.expr(f"named_struct('start', {ends[0]}, 'end', {ends[1]})").alias(WINDOW))

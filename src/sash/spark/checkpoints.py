@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from sash.errors import InvalidArgument, InvalidSnapshot
-from sash.slicing import encoding
-from sash.slicing.stored import QUERY, other_query
+from sash.slicing.persistence import encoding
+from sash.slicing.persistence.manifests import QUERY, other_query
 from sash.spark.frames import ASKED
 from sash.spark.sql import quoted
 

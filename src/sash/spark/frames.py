@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from sash.plan.grouping import grouping_of
-from sash.slicing.results import flat_names, is_window
+from sash.slicing.batch.results import flat_names, is_window
 from sash.spark.sql import quoted
 from sash.spark.types import arrow_schema
 

@@ -13,7 +13,6 @@ from typing import Any
 from sash.plan.logical import Plan
 from sash.spark import sql
 from sash.spark.frames import functions_for, is_connect
-from sash.windows.base import Periodic
 
 ROWS = 1 << 16
 """So many rows are looked at."""
@@ -31,7 +30,7 @@ def is_readable(frame: Any) -> bool:
     """Whether a glance at a frame costs little next to the job, and Spark can drop what it finds needless; no job runs."""
     if is_connect(frame) or str(frame.sparkSession.conf.get("spark.sql.adaptive.enabled", "true")).lower() != "true":
         return False
-    plan = frame._jdf.queryExecution().optimizedPlan()
+    plan = frame._jdf.queryExecution().optimizedPlan()  # noqa: SLF001  PySpark has no public way to a plan's size
     return LEAST_BYTES <= int(str(plan.stats().sizeInBytes())) < UNKNOWN and _only_reads(plan)
 
 
@@ -69,7 +68,7 @@ def _reduce_nothing(plan: Plan) -> str:
     Of ``n`` rows that fall evenly into ``s`` slices, about ``n**2 / 2s`` find theirs taken; that many tell ``s``, and ``s`` what more rows
     would do. Rows that come in the order of time will be joined in a slice only by those of its time, others by the whole partition's.
     """
-    slide = min(shape.every for shape in (q.shape for q in plan.queries) if isinstance(shape, Periodic))
+    slide = min(p.every for q in plan.queries if (p := q.shape.as_periodic) is not None)
     span = "(max(tick) - min(tick))"
     in_order = "coalesce(corr(place, tick), 0D) > 0.5D"
     more = f"if({in_order}, least(greatest(1D, {slide}D / greatest(1D, {span})), {PARTITION / ROWS}D), {PARTITION / ROWS}D)"

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing.blocks import BLOCK
-from sash.slicing.keys import encode
+from sash.slicing.batch.blocks import BLOCK
+from sash.slicing.rows.keys import encode
 
 Array = npt.NDArray[Any]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sash.slicing.blocks import numbers
+from sash.slicing.batch.blocks import numbers
 from sash.spark.order import ORDER, TIME_BITS
 from sash.spark.runs import Runs
 

@@ -10,14 +10,13 @@ from typing import Any
 
 from sash.errors import InvalidArgument
 from sash.plan.logical import WINDOW, Column, Plan
-from sash.slicing.results import output_schema
+from sash.slicing.batch.results import output_schema
 from sash.spark import sql
 from sash.spark.frames import functions_for
 from sash.spark.progress import PLAIN
 from sash.spark.types import spark_schema
 from sash.spark.watermarks import Clocked, metrics_name
 from sash.spark.wholes import Rows, unspoken, whole
-from sash.windows.base import Periodic
 
 DISTINCT = "count_distinct"
 """Spark has it in batches only."""
@@ -32,7 +31,8 @@ def check_plain(plan: Plan, clock: Clocked) -> None:
 
 def _why_not(plan: Plan, clock: Clocked) -> str | None:
     shapes = [q.shape for q in plan.queries]
-    if len(shapes) != 1 or not isinstance(shapes[0], Periodic) or shapes[0].size != shapes[0].every:
+    periodic = shapes[0].as_periodic
+    if len(shapes) != 1 or periodic is None or periodic.size != periodic.every:
         return "it is for one query of tumbling windows"
     if clock.options.emit != "final":
         return f"Spark's own results have no revisions, and emit is {clock.options.emit!r}"
@@ -55,7 +55,8 @@ def plain_stream(narrow: Any, plan: Plan) -> Any:
     """The frame of all windows, by Spark's own aggregation."""
     F = functions_for(narrow)
     (query,) = plan.queries
-    shape, time = query.shape, sql.quoted(plan.time)
+    shape, time = query.shape.as_periodic, sql.quoted(plan.time)
+    assert shape is not None
     counts = [F.expr(f"count({time})").alias("rows"), F.expr(f"count_if({time} is null)").alias("without_time")]
     seen = narrow.observe(metrics_name(PLAIN), *counts).where(f"{time} is not null")
     # The window is a column first, of which expressions can speak; Spark knows by its metadata that it closes.

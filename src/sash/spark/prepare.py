@@ -12,9 +12,9 @@ from sash.expressions import Expression, parse
 from sash.functions.call import Call
 from sash.plan.logical import Column, Plan, calls_of, check_columns, check_request, expression_of, output_type
 from sash.plan.spark import SparkChoice, choose_over, choose_spark, left_to_rows
-from sash.slicing.inputs import stored_form
-from sash.slicing.results import output_schema
-from sash.slicing.trailing import over_names
+from sash.slicing.batch.over import over_names
+from sash.slicing.batch.results import output_schema
+from sash.slicing.rows.inputs import stored_form
 from sash.spark import sql
 from sash.spark.catalyst import unstated
 from sash.spark.glance import is_readable

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.slicing.blocks import numbers
+from sash.slicing.batch.blocks import numbers
 
 Array = npt.NDArray[Any]
 

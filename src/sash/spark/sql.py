@@ -8,7 +8,6 @@ from sqlglot import exp
 from sash.expressions import Expression
 from sash.plan.logical import Plan
 from sash.types import FAR_AHEAD, Measure
-from sash.windows.base import Periodic
 
 EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 DAY = 86_400_000_000
@@ -86,25 +85,19 @@ def start(value: str, plan: Plan) -> str:
     """Where the only query's window starts that a tick lies in or behind."""
     (query,) = plan.queries
     shape = query.shape
-    return floor(value, shape.every, shape.offset % shape.every) if isinstance(shape, Periodic) else "0L"
+    return floor(value, *shape.edge_series[0]) if shape.edge_series else "0L"
 
 
 def edge(value: str, plan: Plan) -> str:
     """The latest edge of any query at or before a tick: the greatest of each query's own."""
-    found: list[str] = []
-    for shape in (q.shape for q in plan.queries):
-        if isinstance(shape, Periodic):
-            found.append(floor(value, shape.every, shape.offset % shape.every))
-            if shape.size % shape.every:
-                found.append(floor(value, shape.every, (shape.offset + shape.size) % shape.every))
-    distinct = list(dict.fromkeys(found))
+    distinct = list(dict.fromkeys(floor(value, *series) for q in plan.queries for series in q.shape.edge_series or ()))
     if not distinct:
         return "0L"
     return distinct[0] if len(distinct) == 1 else f"greatest({', '.join(distinct)})"
 
 
 def block_of(value: str, length: int) -> str:
-    """The number of the block of time that a tick lies in, as :func:`sash.slicing.blocks.block_of` has it."""
+    """The number of the block of time that a tick lies in, as :func:`sash.slicing.batch.blocks.block_of` has it."""
     return f"({floor(f'({value} + {length // 2}L)', length)} div {length}L)"
 
 

@@ -14,10 +14,11 @@ import pyarrow as pa
 from sash.errors import InvalidArgument
 from sash.functions.call import Call
 from sash.plan.logical import WINDOW, Plan
+from sash.plan.options import OperatorOptions
 from sash.plan.streams import BUCKETS, choose_stream
-from sash.slicing import descriptions
-from sash.slicing.emission import emitted_schema
-from sash.slicing.inputs import stored_form
+from sash.slicing.persistence import descriptions
+from sash.slicing.rows.inputs import stored_form
+from sash.slicing.stream.emission import emitted_schema
 from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
@@ -31,7 +32,6 @@ from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, Over
 from sash.spark.tasks import guard, sent, shipped
 from sash.spark.types import arrow_schema, spark_schema
 from sash.spark.watermarks import DELAY, Clocked, StreamOptions, clocked, metrics_name
-from sash.windows.base import Everything
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _check_provider(frame: Any) -> None:
 
 
 def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) -> None:
-    endless = [q for q in plan.queries if isinstance(q.shape, Everything)]
+    endless = [q for q in plan.queries if q.shape.is_whole]
     if options.emit == "final" and endless:
         raise InvalidArgument(
             f"{endless[0].name!r} ({endless[0].window!r}) never ends, so it has no final result; use emit='update' or 'running'"
@@ -142,8 +142,9 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
 def _described(given: Request, asked: Checked) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
     options, schema = asked.clock.options, asked.schema
-    settings = descriptions.Options(False, "auto", options.lateness, options.emit, "drop", options.idle, None)
-    described = descriptions.of_request(descriptions.Asked(given.specs, list(asked.calls), given.by, given.time, given.order_by, settings))
+    settings = OperatorOptions(lateness=options.lateness, emit=options.emit, idle=options.idle)
+    spec = descriptions.OperatorSpec(given.specs, list(asked.calls), given.by, given.time, given.order_by, settings)
+    described = descriptions.of_request(spec)
     waited = None if asked.clock.lateness is None else repr(asked.clock.lateness)
     columns = {f.name: str(f.type) for f in schema}
     return {**described, "columns": columns, "buckets": len(asked.buckets), "watermark": [waited, asked.clock.shift]}

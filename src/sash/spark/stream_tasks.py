@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing import encoding
-from sash.slicing.blocks import numbers
-from sash.slicing.fragments import Fragments
-from sash.slicing.keys import span_of
-from sash.slicing.operator import Operator
-from sash.slicing.stored import StoredOperator
-from sash.slicing.stored_trail import StoredTrail
+from sash.plan.options import OperatorOptions
+from sash.slicing.batch.blocks import numbers
+from sash.slicing.batch.fragments import Fragments
+from sash.slicing.persistence import encoding
+from sash.slicing.rows.keys import span_of
+from sash.slicing.stream.stored_engine import StoredEngine
+from sash.slicing.stream.stored_trail import StoredTrail
 from sash.spark.pieces import full_tables
 from sash.spark.progress import MEASURED
 from sash.spark.requests import Request
@@ -130,15 +130,12 @@ class Bucket:
     idle: Duration | None
     clock: Clock
 
-    def opened(self, storage: Any, label: int) -> StoredOperator:
-        """The bucket's operator, as the last step left it."""
-        operator = Operator(
-            self.request.specs, self.request.aggs, self.request.by, self.request.time, self.request.order_by,
-            lateness=self.lateness, emit=self.emit, idle=self.idle, store="lazy",
-        )  # fmt: skip
+    def opened(self, storage: Any, label: int) -> StoredEngine:
+        """The bucket's engine, as the last step left it."""
+        options = OperatorOptions(store="lazy", lateness=self.lateness, emit=self.emit, idle=self.idle)
         place = self.labels.index(label)
         slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
-        return StoredOperator(operator, self.plan, storage, self.described, slack)
+        return StoredEngine(self.plan, options, storage, self.described, slack)
 
     @cached_property
     def plan(self) -> Plan:
@@ -146,13 +143,13 @@ class Bucket:
         reads = self.request.plan(self.schema).reads
         return self.request.plan(pa.schema([self.schema.field(n) for n in reads]))
 
-    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredOperator]:
+    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
         """Take payloads in and advance."""
-        operator = self.opened(storage, label)
-        watermark = self.clock.watermark(operator.watermark, spark, given.newest)
+        engine = self.opened(storage, label)
+        watermark = self.clock.watermark(engine.watermark, spark, given.newest)
         sort = {"fragments": given.tables} if self.way == "fragments" else {"rows": given.tables}
-        results = operator.step(watermark, **sort)
-        return results if isinstance(self.request.windows, dict) else results.drop_columns(["query"]), operator
+        results = engine.step(watermark, **sort)
+        return results if isinstance(self.request.windows, dict) else results.drop_columns(["query"]), engine
 
 
 @dataclass(frozen=True)
@@ -212,14 +209,14 @@ def _stepped(
 
     spark = None if timer_values is None else timer_values.getCurrentWatermarkInMs()
     given = Taken.of(rows)
-    results, operator = task.step(MapStorage(state), label, given, spark)
-    if spark is not None and operator.notes.get(TIMER) != spark + 1:
+    results, stored = task.step(MapStorage(state), label, given, spark)
+    if spark is not None and stored.notes.get(TIMER) != spark + 1:
         # The next watermark, whatever it is, wakes the bucket up; this one has.
-        if TIMER in operator.notes and not woken:
-            processor_handle.deleteTimer(operator.notes[TIMER])
+        if TIMER in stored.notes and not woken:
+            processor_handle.deleteTimer(stored.notes[TIMER])
         processor_handle.registerTimer(spark + 1)
-        operator.notes[TIMER] = spark + 1
-    done = replace(operator.put_back(), without_time=given.without_time)
+        stored.notes[TIMER] = spark + 1
+    done = replace(stored.commit(), without_time=given.without_time)
     yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()

@@ -21,12 +21,12 @@ from sash._version import __version__
 from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
-from sash.slicing.batch import aggregate_table
-from sash.slicing.blocks import BLOCK, aggregate_blocks, block_of, numbers
-from sash.slicing.fragments import CELL, FIRST, Fragments
-from sash.slicing.operator import Operator
-from sash.slicing.results import output_schema
-from sash.slicing.trail import Trail, over_rows
+from sash.slicing.batch.aggregate import aggregate_table
+from sash.slicing.batch.blocks import BLOCK, aggregate_blocks, block_of, numbers
+from sash.slicing.batch.fragments import CELL, FIRST, Fragments
+from sash.slicing.batch.results import output_schema
+from sash.slicing.stream.operator import Operator
+from sash.slicing.stream.trail import Trail, over_rows
 from sash.spark import shipping
 from sash.spark.order import floor, ordered
 from sash.spark.pieces import Piece, full_tables, pieces

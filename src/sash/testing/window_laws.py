@@ -6,7 +6,8 @@ from typing import Any
 
 from sash.errors import BrokenLaw, InvalidArgument
 from sash.types import FAR_AHEAD
-from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Edges, Window, is_plain
+from sash.windows.base import Window
+from sash.windows.own import ContextAwareWindow, ContextFreeWindow, Edges, is_plain
 
 
 def check_window(window: Window, *, values: Any = None, examples: int = 200, times: tuple[int, int] = (-1000, 1000)) -> None:

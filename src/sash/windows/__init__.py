@@ -11,8 +11,9 @@ from typing import Any
 from sash.errors import InvalidWindow
 from sash.types import Duration
 from sash.windows.band import Band
-from sash.windows.base import ContextAwareWindow, ContextFreeWindow, Edges, Window, positive, row_count
+from sash.windows.base import Window, positive, row_count
 from sash.windows.last_rows import LastRows
+from sash.windows.own import ContextAwareWindow, ContextFreeWindow, Edges
 from sash.windows.punctuation import Punctuation
 from sash.windows.rows import RowWindow
 from sash.windows.session import Session

@@ -8,7 +8,9 @@ from typing import Any
 
 from sash.errors import InvalidWindow
 from sash.types import FAR_AHEAD, Measure
-from sash.windows.base import ContextFreeWindow, Shape, Window
+from sash.windows.base import Window
+from sash.windows.own import ContextFreeWindow
+from sash.windows.shapes import Shape
 
 
 @dataclass(frozen=True)

@@ -1,33 +1,19 @@
-"""What a window is to the rest of Sash, and the base classes for users' own.
+"""Window specs: what users make, immutable and in durations.
 
-A *spec* is what users make: immutable, in durations. ``bind(measure)`` turns it into a :class:`Shape` in ticks of a time column.
-Shapes are few; they are all that slicing knows of windows:
-
-- :class:`Periodic`: ``[offset + k * every, ... + size)`` for every ``k``;
-- :class:`ContextFreeWindow`: any edges that are known in advance;
-- :class:`Gaps`: sessions, which follow from the gaps between rows;
-- :class:`Ranks`: windows over the numbers of a key's rows;
-- :class:`Marks`: from one marked row to the next;
-- :class:`RowsBefore`: the last rows before each edge;
-- :class:`Everything`;
-- :class:`ContextAwareWindow`: edges that a notice per row adds and removes;
-- :class:`Trailing` and :class:`TrailingRows`: a window for each row.
+``bind(measure)`` turns a spec into a :class:`~sash.windows.shapes.Shape` in ticks of a time column. The base classes for users' own windows
+are in :mod:`sash.windows.own`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from sash.errors import InvalidWindow
-from sash.types import FAR_AHEAD, FAR_BACK, Duration, Measure
-
-Array = npt.NDArray[Any]
+from sash.types import FAR_AHEAD, Duration, Measure
+from sash.windows.shapes import Shape
 
 Context = Literal["context free", "forward context free", "forward context aware"]
 """The paper's classes (section 4.4): edges known in advance; known once the rows up to there are; known only with later rows."""
@@ -45,6 +31,8 @@ class Window(ABC):
     """Whether merging is all that a late row can ask for, so that no row needs to be kept."""
     is_trailing: ClassVar[bool] = False
     """Whether each row has its own window (for ``sash.over``)."""
+    is_shown_rows: ClassVar[bool] = False
+    """Whether it is a user's code that is shown every row."""
     never_ends: ClassVar[bool] = False
     """Whether a key's state goes only when the key is idle."""
 
@@ -54,277 +42,8 @@ class Window(ABC):
         return self.context == "context free" or self.is_session
 
     @abstractmethod
-    def bind(self, measure: Measure) -> Any:
+    def bind(self, measure: Measure) -> Shape:
         """The spec in ticks of a measure: a shape."""
-
-
-class Shape:
-    """A window in ticks."""
-
-    def check_rows(self, first: int, last: int) -> None:
-        """Raise if windows cannot be reckoned around rows from ``first`` to ``last``: asked before such rows are taken in."""
-
-    def next_end(self, t: int) -> int | None:
-        """A time after ``t`` before which no window ends, whatever the rows; None if it depends on the rows."""
-        return None
-
-
-@dataclass(frozen=True)
-class Periodic(Shape):
-    """Windows of equal size at equal distances."""
-
-    size: int
-    every: int
-    offset: int = 0
-
-    @property
-    def longest(self) -> int:
-        return self.size
-
-    def next_end(self, t: int) -> int:
-        return t + self.every - (t - self.offset - self.size) % self.every
-
-    def previous_edges(self, ticks: Array) -> Array:
-        """For each tick the latest edge at or before it."""
-        starts: Array = ticks - (ticks - self.offset) % self.every
-        if self.size % self.every == 0:
-            return starts
-        ends: Array = ticks - (ticks - self.offset - self.size) % self.every
-        return np.maximum(starts, ends)
-
-    def edges(self, first: int, last: int) -> Array:
-        """All edges from ``first`` to ``last``, both included."""
-
-        def family(offset: int) -> Array:
-            start = first + (offset - first) % self.every
-            return np.arange(start, last + 1, self.every, dtype=np.int64)
-
-        starts = family(self.offset)
-        return starts if self.size % self.every == 0 else np.union1d(starts, family(self.offset + self.size))
-
-    def density(self) -> float:
-        """How many edges a tick has on average."""
-        return (1 if self.size % self.every == 0 else 2) / self.every
-
-
-class ContextFreeWindow(Window, Shape):
-    """A window type whose edges are known without looking at any row. Three methods make one; all speak in ticks.
-
-    >>> class Primes(ContextFreeWindow):
-    ...     '''From one prime number to the next.'''
-    ...     longest = 1 << 20
-    ...     def next_edge(self, t):
-    ...         n = max(t + 1, 2)
-    ...         while any(n % d == 0 for d in range(2, int(n ** 0.5) + 1)):
-    ...             n += 1
-    ...         return n
-    ...     def ended(self, after, until):
-    ...         edge = self.next_edge(after)
-    ...         while edge <= until:
-    ...             start = max((n for n in range(edge) if self.next_edge(n - 1) == n), default=None)
-    ...             if start is not None:
-    ...                 yield start, edge
-    ...             edge = self.next_edge(edge)
-    >>> list(Primes().ended(5, 13))
-    [(5, 7), (7, 11), (11, 13)]
-    """
-
-    context = "context free"
-
-    @property
-    @abstractmethod
-    def longest(self) -> int:
-        """No window is longer than this."""
-
-    @abstractmethod
-    def next_edge(self, t: int) -> int:
-        """The first start or end of a window after ``t``; :data:`~sash.types.FAR_AHEAD` if there is none."""
-
-    @abstractmethod
-    def ended(self, after: int, until: int) -> Iterable[tuple[int, int]]:
-        """Start and end of every window whose end is after ``after`` and not after ``until``."""
-
-    def bind(self, measure: Measure) -> Shape:
-        return self
-
-    # Made from the three; override where there is a faster way.
-
-    def edges(self, first: int, last: int) -> Array:
-        """All edges from ``first`` to ``last``, both included."""
-        found = []
-        edge = self.next_edge(first - 1)
-        while edge <= last:
-            found.append(edge)
-            edge = self.next_edge(edge)
-        return np.array(found, np.int64)
-
-    def previous_edges(self, ticks: Array) -> Array:
-        """For each tick the latest edge at or before it; :data:`~sash.types.FAR_BACK` where there is none."""
-        times, places = np.unique(ticks, return_inverse=True)
-        edges = np.empty_like(times)
-        upcoming, current = FAR_BACK, FAR_BACK
-        for i, t in enumerate(times.tolist()):
-            if t >= upcoming:
-                # Most often there is one no further back than the longest window.
-                current, edge = FAR_BACK, max(upcoming, self.next_edge(max(t - self.longest - 1, FAR_BACK)))
-                while edge <= t:
-                    current, edge = edge, self.next_edge(edge)
-                upcoming = edge
-                if current == FAR_BACK:
-                    current = self._far_edge(max(t - self.longest - 1, FAR_BACK), upcoming)
-            edges[i] = current
-        result: Array = edges[places]
-        return result
-
-    def _far_edge(self, t: int, upcoming: int) -> int:
-        """The latest edge at or before ``t``, after which ``upcoming`` is the next one: ever longer steps back, then halves."""
-        step = max(1, self.longest)
-        below = max(t - step, FAR_BACK)
-        while self._edge_after(below) == upcoming:
-            if below == FAR_BACK:
-                return FAR_BACK
-            t, step = below, 2 * step
-            below = max(t - step, FAR_BACK)
-        while t - below > 1:
-            middle = (below + t) // 2
-            below, t = (below, middle) if self._edge_after(middle) == upcoming else (middle, t)
-        return t if self._edge_after(below) == t else FAR_BACK
-
-    def _edge_after(self, t: int) -> int | None:
-        """The next edge; None where time is too far back for a window that reckons with dates."""
-        try:
-            return self.next_edge(t)
-        except (OverflowError, ValueError):
-            return None
-
-    def next_end(self, t: int) -> int | None:
-        return None if t <= FAR_BACK else self._edge_after(t)
-
-    def density(self) -> float:
-        return 0.0
-
-    def listed(self, first: int, last: int) -> tuple[Array, Array]:
-        """Starts and ends of all windows that may hold a tick from ``first`` to ``last``, in order of their ends."""
-        reach = min(self.longest, FAR_AHEAD)
-        pairs = [(s, e) for s, e in self.ended(first, min(last + reach, FAR_AHEAD)) if s <= last]
-        pairs.sort(key=lambda pair: (pair[1], pair[0]))
-        table = np.array(pairs, np.int64).reshape(-1, 2)
-        return table[:, 0].copy(), table[:, 1].copy()
-
-
-class Edges:
-    """What a context aware window is given to say where its windows start and end."""
-
-    def __init__(self, starts: Iterable[int] = (), ends: Iterable[int] = ()) -> None:
-        self.starts: list[int] = list(starts)
-        self.ends: list[int] = list(ends)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Edges) and (self.starts, self.ends) == (other.starts, other.ends)
-
-    def start(self, t: int) -> None:
-        """A window starts at ``t``."""
-        self.starts.append(t)
-
-    def end(self, t: int) -> None:
-        """The open windows end at ``t``."""
-        self.ends.append(t)
-
-    def remove(self, t: int) -> None:
-        """Take back the edges at ``t``."""
-        self.starts = [s for s in self.starts if s != t]
-        self.ends = [e for e in self.ends if e != t]
-
-
-def is_plain(context: Any) -> bool:
-    """Whether JSON can hold a context, and gives the same back."""
-    if isinstance(context, list):
-        return all(map(is_plain, context))
-    if isinstance(context, dict):
-        return all(isinstance(name, str) for name in context) and all(map(is_plain, context.values()))
-    return context is None or isinstance(context, bool | int | float | str)
-
-
-class ContextAwareWindow(Window, Shape):
-    """A window type whose edges depend on the rows. ``notify`` is called for each row of a key, in the order of time.
-
-    When a row comes late, the rows that are kept of its key are shown again, from the context that it had before the first of them. A
-    context must be a value that JSON can hold (a number, text, a list, a dictionary), because snapshots carry it.
-    """
-
-    context = "forward context free"
-    never_ends = True
-
-    def begin(self) -> Any:
-        """The context before a key's first row."""
-        return None
-
-    @abstractmethod
-    def notify(self, context: Any, time: int, *values: Any, edges: Edges) -> Any:
-        """A row came, with the values of ``reads``. Add or remove edges; the new context is returned.
-
-        An edge may lie at the row's time or later, and edges later than the row may be removed.
-        """
-
-    def bind(self, measure: Measure) -> Shape:
-        return self
-
-
-@dataclass(frozen=True)
-class Gaps(Shape):
-    """Sessions: rows that are no more than ``gap`` apart."""
-
-    gap: int
-
-
-@dataclass(frozen=True)
-class Ranks(Shape):
-    """Windows over the numbers of a key's rows."""
-
-    size: int
-    every: int
-    partial: bool
-
-
-@dataclass(frozen=True)
-class Marks(Shape):
-    """From one marked row to the next."""
-
-    when: str
-
-
-@dataclass(frozen=True)
-class RowsBefore(Shape):
-    """The last ``count`` rows before each multiple of ``every``."""
-
-    count: int
-    every: int
-    offset: int = 0
-
-
-@dataclass(frozen=True)
-class Everything(Shape):
-    """All rows so far."""
-
-    def next_end(self, t: int) -> int:
-        return FAR_AHEAD
-
-
-@dataclass(frozen=True)
-class Trailing(Shape):
-    """For each row the rows up to ``size`` before it."""
-
-    size: int
-    with_start: bool
-    with_end: bool
-
-
-@dataclass(frozen=True)
-class TrailingRows(Shape):
-    """For each row itself and the ``count - 1`` rows before it; without the current row the ``count`` rows before it."""
-
-    count: int
-    with_current: bool = True
 
 
 def positive(given: Any, argument: str) -> Duration:

@@ -14,7 +14,8 @@ import pyarrow as pa
 from sash.errors import InvalidWindow
 from sash.types import FAR_AHEAD, FAR_BACK, Duration, Measure
 from sash.types.durations import DAY, WEEK
-from sash.windows.base import Array, ContextFreeWindow
+from sash.windows.own import ContextFreeWindow
+from sash.windows.shapes import Array
 
 EPOCH = datetime(1970, 1, 1)
 MONDAY = -3

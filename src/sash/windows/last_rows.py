@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from sash.errors import InvalidWindow
 from sash.types import Duration, Measure
-from sash.windows.base import RowsBefore, Window
+from sash.windows.base import Window
+from sash.windows.shapes import RowsBefore
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sash.types import Measure
-from sash.windows.base import Ranks, Window
+from sash.windows.base import Window
+from sash.windows.shapes import Ranks
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from sash.errors import InvalidWindow
 from sash.types import Duration, Measure
 from sash.types.durations import DAY
-from sash.windows.base import Periodic, Shape, Window
+from sash.windows.base import Window
 from sash.windows.calendar import Calendar
+from sash.windows.shapes import Periodic, Shape
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sash.types import Measure
-from sash.windows.base import Everything, Window
+from sash.windows.base import Window
+from sash.windows.shapes import Everything
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,10 @@ from sash.expressions.coercion import (
     timestamp,
 )
 from sash.expressions.nodes import Cast, Node
-from sash.expressions.table import Datum, Function, Typed, Typing, define, numeric
+from sash.expressions.table import Datum, Function, Typed, Typing, definer, numeric
 from sash.expressions.zones import DAY, to_instants, to_local
+
+define = definer(__name__)
 
 OVERFLOW = "the result does not fit into its type; cast an argument to a wider one, or use the try_ form"
 BY_ZERO = "division by zero; guard it, e.g. `case when d <> 0 then n / d end`, or use the try_ form"

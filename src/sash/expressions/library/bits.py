@@ -10,7 +10,9 @@ from sash.errors import InvalidExpression
 from sash.expressions.arrays import all_valid, from_numbers, numbers, spread, valid
 from sash.expressions.coercion import BOOL, INT32, INT64, NULL, STRING, cast, common, implicit, is_integer, name_of
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, define
+from sash.expressions.table import Datum, Function, Typed, definer
+
+define = definer(__name__)
 
 
 def _integers(function: Function, arguments: list[Node], zone: str) -> Typed:

@@ -15,8 +15,10 @@ from sash.expressions.casts.text import days_of
 from sash.expressions.coercion import DATE, DOUBLE, INT32, NTZ, STRING, implicit, is_zoned, timestamp
 from sash.expressions.library.arithmetic import add_months
 from sash.expressions.nodes import Constant, Node
-from sash.expressions.table import SAME, ZONED, Datum, Function, Typed, Typing, define, takes
+from sash.expressions.table import SAME, ZONED, Datum, Function, Typed, Typing, definer, takes
 from sash.expressions.zones import DAY, to_instants, to_local
+
+define = definer(__name__)
 
 OUTSIDE = "the date does not exist, or lies outside of what a date can hold"
 DECIMAL_SECOND = pa.decimal128(8, 6)

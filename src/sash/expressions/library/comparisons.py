@@ -24,7 +24,9 @@ from sash.expressions.coercion import (
     narrowest_decimal,
 )
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, alike, define
+from sash.expressions.table import Datum, Function, Typed, Typing, alike, definer
+
+define = definer(__name__)
 
 
 def pair(function: Function, arguments: list[Node], zone: str) -> Typed:

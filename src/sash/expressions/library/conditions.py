@@ -12,7 +12,9 @@ from sash.errors import InvalidExpression
 from sash.expressions.coercion import BOOL, DOUBLE, FLOAT, NULL, STRING, cast, common, implicit, is_float, name_of
 from sash.expressions.library.comparisons import equal, pair
 from sash.expressions.nodes import Call, Constant, Node
-from sash.expressions.table import Datum, Function, Typed, alike, define
+from sash.expressions.table import Datum, Function, Typed, alike, definer
+
+define = definer(__name__)
 
 if TYPE_CHECKING:
     from sash.expressions.evaluate import Evaluation

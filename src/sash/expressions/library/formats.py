@@ -14,8 +14,10 @@ from sash.expressions.casts.text import civil, days_of, year_shown
 from sash.expressions.coercion import BINARY, BOOL, DATE, INT64, NULL, STRING, cast, implicit, is_time, is_zoned, timestamp
 from sash.expressions.library.calendar import local_time
 from sash.expressions.nodes import Constant, Node
-from sash.expressions.table import Datum, Function, Typed, define
+from sash.expressions.table import Datum, Function, Typed, definer
 from sash.expressions.zones import DAY, to_instants
+
+define = definer(__name__)
 
 SECOND = 1_000_000
 _LETTERS = {

@@ -29,8 +29,10 @@ from sash.expressions.coercion import (
 )
 from sash.expressions.coercion import timestamp as timestamp_type
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, define
+from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, definer
 from sash.expressions.zones import DAY, to_instants, to_local
+
+define = definer(__name__)
 
 
 def _instant(function: Function, arguments: list[Node], zone: str) -> Typed:

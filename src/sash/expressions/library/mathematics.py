@@ -10,7 +10,9 @@ import pyarrow as pa
 
 from sash.expressions.arrays import Array, all_valid, from_numbers, numbers, spread
 from sash.expressions.coercion import DOUBLE
-from sash.expressions.table import Datum, define, doubles, takes
+from sash.expressions.table import Datum, definer, doubles, takes
+
+define = definer(__name__)
 
 
 def _of(compute: Callable[..., Array], defined: Callable[..., Array] | None = None) -> Callable[..., Datum]:

@@ -28,7 +28,9 @@ from sash.expressions.coercion import (
 )
 from sash.expressions.library.arithmetic import OVERFLOW
 from sash.expressions.nodes import Constant, Node
-from sash.expressions.table import Datum, Function, Typed, define
+from sash.expressions.table import Datum, Function, Typed, definer
+
+define = definer(__name__)
 
 
 def _number(function: Function, node: Node) -> Node:

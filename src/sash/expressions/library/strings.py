@@ -13,7 +13,9 @@ from sash.errors import InvalidExpression
 from sash.expressions.arrays import by_value, is_ascii, spread
 from sash.expressions.coercion import BINARY, BOOL, INT32, INT64, STRING, implicit
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, define, takes, text
+from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, definer, takes, text
+
+define = definer(__name__)
 
 
 def _each(compute: Callable[..., Any], result: pa.DataType = STRING) -> Callable[..., Datum]:

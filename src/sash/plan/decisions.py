@@ -1,0 +1,100 @@
+"""The paper's decision trees (figures 4, 5 and 6): what the characteristics of a workload ask of the slices.
+
+Each returns an answer and the reason for it; ``op.explain()`` shows them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sash.algebra import Form
+from sash.windows.base import Window
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Yes or no, and why."""
+
+    yes: bool
+    why: str
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What is known of a stream, its aggregates and its results."""
+
+    ordered: bool
+    """Whether rows are declared to come in the order of time."""
+    forms: tuple[Form | None, ...]
+    """The aggregates; None is one that has no partial of fixed size."""
+    ranked: bool = False
+    """Whether rows of one time have an order of their own (order_by)."""
+    once: bool = True
+    """Whether each window is given once, when it is final."""
+
+    @property
+    def commutes(self) -> bool:
+        return all(form is not None and form.commutative for form in self.forms)
+
+
+def keeps_rows(workload: Workload, window: Window) -> Answer:
+    """Figure 4, section 5.1: must individual rows be kept?"""
+    if any(form is None for form in workload.forms):
+        return Answer(True, "an aggregate has no partial of fixed size, so its rows are the partial")
+    if workload.ordered:
+        return _keeps_rows_in_order(workload, window)
+    if not workload.commutes:
+        return Answer(True, "out of order, and an aggregate does not commute: a late row must go between others")
+    if window.counts_rows:
+        return Answer(True, "out of order, and rows are counted: a late row moves the last row of each slice on")
+    if not window.is_by_time:
+        return Answer(True, "out of order, and rows decide where windows start: a late row may split a slice")
+    if window.is_session:
+        return Answer(False, "sessions only ever merge, and merging needs partials alone")
+    return Answer(False, "edges are known in advance and the aggregates commute: a late row is added to its slice")
+
+
+def _keeps_rows_in_order(workload: Workload, window: Window) -> Answer:
+    """The left side of figure 4; and what the paper leaves out: users' code that looks at rows, and ties."""
+    if window.context == "forward context aware":
+        return Answer(True, "in order, but later rows decide where windows start: any range of rows may be asked for")
+    if window.is_shown_rows:
+        return Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
+    if workload.ranked and ((window.is_by_time and not workload.commutes) or (window.counts_rows and not workload.once)):
+        return Answer(True, "in order, but rows of one time may come in another order than that of order_by")
+    return Answer(False, "in order, and every edge is known by the time its row comes")
+
+
+StoreKind = Literal["slices", "slices and rows", "rows", "in order"]
+
+
+def store_kind(workload: Workload, window: Window) -> StoreKind:
+    """What is stored for a window: slices, slices with their rows, rows that are cut into slices when a window is due, or slices of rows
+    that come in order."""
+    if not keeps_rows(workload, window).yes:
+        return "slices" if window.is_by_time else "in order"
+    sliced = window.is_by_time and (window.is_session or not window.never_ends)
+    return "slices and rows" if sliced and all(form is not None for form in workload.forms) else "rows"
+
+
+def needs_splits(workload: Workload, window: Window) -> Answer:
+    """Figure 5, section 5.2: can a slice have to be split?"""
+    if window.context == "context free":
+        return Answer(False, "edges are known in advance")
+    if workload.ordered and window.context == "forward context free":
+        return Answer(False, "in order, edges are known when the row comes")
+    if window.is_session:
+        return Answer(False, "sessions only ever merge")
+    return Answer(True, "a late row may bring a new edge" if not workload.ordered else "a later row may bring an earlier edge")
+
+
+def removal(workload: Workload, window: Window, form: Form | None) -> str:
+    """Figure 6, section 5.2: how are rows taken out of a slice?"""
+    if not window.counts_rows or workload.ordered:
+        return "never: no row moves from one slice to the next"
+    if form is not None and form.invertible and form.commutative:
+        return "invert: the row is taken away exactly"
+    if form is not None and form.selective:
+        return "nothing, unless the row was the extreme; then recompute"
+    return "recompute the slice from its rows"

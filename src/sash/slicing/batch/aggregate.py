@@ -1,0 +1,70 @@
+"""A whole table through the pipe: slices, bounds, range aggregates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.plan.choose import Choice
+from sash.plan.logical import Plan
+from sash.plan.tables import Facts, choose_slices, most_places
+from sash.slicing.batch.results import result_table
+from sash.slicing.bounds.handler import handler
+from sash.slicing.bounds.view import Bounds, View
+from sash.slicing.ingest.cut import sort_and_cut
+from sash.slicing.ingest.scatter import edges_between, scatter
+from sash.slicing.partials.columns import Partials, partials_of
+from sash.slicing.partials.ranges import Ranges, look_at
+from sash.slicing.rows.timed import TimedRows, read
+
+Array = npt.NDArray[Any]
+
+
+def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
+    """All windows of all queries over a table."""
+    return windows_of(plan, read(plan, table))
+
+
+def windows_of(plan: Plan, rows: TimedRows, own: Callable[[Bounds], Bounds] | None = None) -> pa.Table:
+    """All windows over a stream, or those that ``own`` leaves of each query's."""
+    view, partials = sliced(plan, rows)
+    bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
+    if own is not None:
+        bounds = [own(b) for b in bounds]
+    asked = [look_at(b.lo, b.hi) for b in bounds]
+    columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
+    return result_table(plan, rows.keys, bounds, columns)
+
+
+def sliced(plan: Plan, rows: TimedRows, how: tuple[Choice, Array | None] | None = None) -> tuple[View, list[Partials]]:
+    """Rows to slices, and each aggregate's partials over them."""
+    choice, edges = how or how_to_slice(plan, rows)
+    if choice.algorithm == "scatter":
+        assert edges is not None
+        partials = [partials_of(c, rows.table) for c in plan.columns]
+        return scatter(rows, partials, edges), partials
+    return sort_and_cut(plan, rows)
+
+
+def slice_spans(plan: Plan, rows: TimedRows) -> tuple[int, list[Ranges]]:
+    """How many slices there are, and each query's windows as ranges of them; nothing is aggregated."""
+    view, _ = sliced(replace(plan, columns=()), rows, how_to_slice(plan, rows))
+    bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
+    return len(view.starts), [look_at(b.lo, b.hi) for b in bounds]
+
+
+def how_to_slice(plan: Plan, rows: TimedRows) -> tuple[Choice, Array | None]:
+    """The choice, and for scattering the edges; no value of a row is looked at."""
+    count = rows.table.num_rows
+    context_free = all(q.window.context == "context free" for q in plan.queries)
+    commute = all(partials_of(c, plan.schema.empty_table()).scatters for c in plan.columns)
+    edges = None
+    if context_free and commute and count:
+        limit = most_places(count) // max(1, rows.keys.count)
+        edges = edges_between(plan, rows.first, rows.last, limit)
+    places = None if edges is None else rows.keys.count * len(edges)
+    return choose_slices(Facts(count, context_free, commute, places)), edges

@@ -1,0 +1,10 @@
+"""Windows as ranges of slices: where each shape of window cuts, which slices its windows hold, and when they close.
+
+One module per shape, each with the :class:`~sash.slicing.bounds.handler.Handler` that answers whatever depends on the shape; nobody else
+looks at what shape a window has. May import ``windows``, ``expressions``, ``algorithms`` and what is below them, and no other package of
+``slicing``.
+"""
+
+from sash.slicing.bounds import everything, gaps, listed, marks, notices, periodic, ranks, rows_before
+
+__all__ = ["everything", "gaps", "listed", "marks", "notices", "periodic", "ranks", "rows_before"]

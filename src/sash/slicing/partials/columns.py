@@ -1,0 +1,268 @@
+"""One aggregate's partials over slices, and its results over ranges of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash import columns, threads
+from sash.algebra import Objects, struct_of
+from sash.algorithms import reduce, tables
+from sash.algorithms.memory import pooled
+from sash.algorithms.rolling import Output
+from sash.functions.udaf import UserAggregate
+from sash.kernels.compiler import compiled
+from sash.kernels.generate import generate, vector_reason, vector_width
+from sash.plan.logical import Column, output_type
+from sash.plan.ranges import PREFIXES, choose_ranges
+from sash.slicing.partials import ranges
+from sash.slicing.partials.ranges import Ranges
+from sash.slicing.rows.inputs import Fields, evaluated, fields
+
+Array = npt.NDArray[Any]
+
+LONG_SLICE = 32
+"""Slices of this many rows on average are read in vector lanes."""
+
+
+def partials_of(column: Column, table: pa.Table) -> Partials:
+    """The aggregate over a table's rows, not yet in slices."""
+    return FieldPartials(column, table) if column.call.aggregate.kind == "fields" else ObjectPartials(column, table)
+
+
+class Partials(ABC):
+    """An aggregate over rows, then over slices of them."""
+
+    column: Column
+    held: Array | None
+
+    @property
+    def scatters(self) -> bool:
+        """Whether rows may be added to their slices in any order."""
+        return False
+
+    @abstractmethod
+    def gather(self, offsets: Array) -> None:
+        """Make slices of neighbouring rows: slice ``j`` has the rows ``offsets[j]`` to ``offsets[j + 1] - 1``."""
+
+    @abstractmethod
+    def results(self, asked: Ranges) -> pa.Array:
+        """The result of every range of slices; ranges may be empty."""
+
+    def put(self, asked: Ranges, room: Array) -> bool:
+        """Write the results of a few ranges as plain numbers; False if that cannot be done."""
+        return False
+
+    def row_results(self, asked: Ranges) -> pa.Array:
+        """The result of every range of rows."""
+        self.gather(np.arange(self.row_count + 1, dtype=np.int64))
+        return self.results(asked)
+
+    row_count: int
+
+
+def answered(asked: Ranges, counts: Array | None) -> Array | None:
+    """Which ranges hold a row that the aggregate takes in (None: all); ``counts`` are its rows up to each slice."""
+    if counts is not None:
+        some: Array = counts[asked.hi] > counts[asked.lo]
+        return some
+    return asked.hi > asked.lo if asked.empty else None
+
+
+class FieldPartials(Partials):
+    """Partials of flat fields, in compiled kernels."""
+
+    def __init__(self, column: Column, table: pa.Table, inputs: Fields | None = None) -> None:
+        self.column = column
+        self.inputs = inputs or fields(column, table)
+        self.held = self.inputs.held
+        self.row_count = table.num_rows
+        self.states: list[Array] = []
+        self.counts: Array | None = None
+        self._prefixes: tuple[bool, list[Array]] | None = None
+
+    @property
+    def scatters(self) -> bool:
+        return self.inputs.form.commutative
+
+    def gather(self, offsets: Array) -> None:
+        form, count = self.inputs.form, len(offsets) - 1
+        # Vector kernels read whole vectors, so a short slice is better off without.
+        vector = form.commutative and vector_reason(form) is None and self.row_count >= LONG_SLICE * max(1, count)
+        function = reduce.segments_in_lanes if vector else reduce.segments
+        module = generate(function, form, masked=self.inputs.masked, lanes=vector_width(form) if vector else 0)
+        kernel = compiled(module)
+        self.states = [pooled(count, m) for m in module.state]
+
+        def work(begin: int, end: int) -> None:
+            kernel(*self.inputs.rows, offsets, begin, end, *self.states)
+
+        threads.each(work, threads.shares(0, count, rows_each=self.row_count // max(1, count)))
+        if self.held is not None:
+            totals = np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])
+            self.counts = totals[offsets]
+
+    def scatter(self, places: Array, place_count: int, kept: Array | None) -> None:
+        """Make slices of rows at ``places``; then keep only some of the places."""
+        form = self.inputs.form
+        module = generate(tables.scatter, form, masked=self.inputs.masked)
+        kernel, clear = compiled(module), compiled(generate(tables.clear, form, masked=True))
+        parts = threads.shares(0, len(places)) if place_count * 8 <= len(places) else [(0, len(places))]
+        copies: list[list[Array]] = []
+
+        def fresh() -> list[Array]:
+            states = [pooled(place_count, m) for m in module.state]
+            clear(*states, 0, place_count)
+            copies.append(states)
+            return states
+
+        threads.each(lambda begin, end: _ignored(kernel(*self.inputs.rows, places, begin, end, *fresh())), parts or [(0, 0)])
+        add_up = compiled(generate(tables.add_up, form, masked=True, partials=True)) if len(copies) > 1 else None
+        for other in copies[1:]:
+            assert add_up is not None
+            add_up(*copies[0], *other, 0, place_count)
+        self.states = copies[0] if kept is None else [s[kept] for s in copies[0]]
+        if self.held is not None:
+            counts = np.bincount(places[self.held], minlength=place_count)
+            counts = counts if kept is None else counts[kept]
+            self.counts = np.concatenate([[0], np.cumsum(counts)])
+
+    def results(self, asked: Ranges) -> pa.Array:
+        return self._answer(self.states, len(self.states[0]), asked, self.counts, partials=True)
+
+    def row_results(self, asked: Ranges) -> pa.Array:
+        counts = None if self.held is None else np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])
+        return self._answer(self.inputs.rows, self.row_count, asked, counts, partials=False)
+
+    def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
+        form = self.inputs.form
+        if choose_ranges(form, asked, count).algorithm == PREFIXES:
+            if self._prefixes is None or self._prefixes[0] != partials:
+                self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
+            return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), answered(asked, counts))
+        full, places = asked.without_empty()
+        output = ranges.of_fields(self.inputs.form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
+        return self._lowered(output if places is None else spread(output, places), answered(asked, counts))
+
+    def _lowered(self, output: Output, held: Array | None) -> pa.Array:
+        aggregate = self.column.call.aggregate
+        logical = output_type(self.column)
+        known = held
+        if aggregate.counts_rows:
+            known = None
+            if held is not None:
+                for values in output.values:
+                    values[~held] = 0
+        elif output.defined is not None:
+            known = output.defined.astype(bool) if held is None else output.defined.astype(bool) & held
+        machines = self.inputs.form.outputs
+        raw = [
+            columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)
+        ]
+        if self.inputs.ranked is not None and (logical == self.column.types[0] or pa.types.is_struct(logical)):
+            taken = [columns.restored(self.inputs.ranked.take(r), _member(logical, k)) for k, r in enumerate(raw)]
+            return taken[0] if not pa.types.is_struct(logical) else struct_of(taken, logical)
+        if isinstance(aggregate, UserAggregate):
+            return raw[0]
+        return columns.restored(aggregate.lower_logical(raw, *self.column.types), logical)
+
+
+def _ignored(_: int) -> None:
+    return None
+
+
+def _member(logical: pa.DataType, k: int) -> pa.DataType:
+    return logical.field(k).type if pa.types.is_struct(logical) else logical
+
+
+def spread(output: Output, full: Array) -> Output:
+    """Results of the ranges that are not empty, at their places among all."""
+
+    def wide(column: Array) -> Array:
+        result = np.zeros(len(full), column.dtype)
+        result[full] = column
+        return result
+
+    return Output([wide(v) for v in output.values], None if output.defined is None else wide(output.defined), output.misfit)
+
+
+class ObjectPartials(Partials):
+    """Partials that are Python objects: sorted runs, rows in order, sketches."""
+
+    def __init__(self, column: Column, table: pa.Table) -> None:
+        self.column = column
+        values, self.held = evaluated(column, table)
+        self.values = values
+        self.row_count = table.num_rows
+        self.definition = column.call.aggregate.objects()
+        self.states: list[Any] = []
+        self.counts: Array | None = None
+
+    @classmethod
+    def of_states(cls, column: Column, states: list[Any], counts: Array | None) -> ObjectPartials:
+        """Partials that are there already; ``counts`` are the aggregate's rows up to each slice."""
+        made = cls.__new__(cls)
+        made.column, made.states, made.counts = column, states, counts
+        made.definition = column.call.aggregate.objects()
+        return made
+
+    def gather(self, offsets: Array) -> None:
+        self.states = [self.of_rows(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        if self.held is not None:
+            self.counts = np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])[offsets]
+
+    def of_rows(self, first: int, last: int) -> Any:
+        """The partial of neighbouring rows."""
+        kept = None if self.held is None else np.flatnonzero(self.held[first:last])
+        columns_ = [v.slice(first, last - first) for v in self.values]
+        if kept is not None:
+            columns_ = [c.take(pa.array(kept)) for c in columns_]
+        return bulk_lift(self.column, self.definition, columns_, last - first if kept is None else len(kept))
+
+    def results(self, asked: Ranges) -> pa.Array:
+        full, places = asked.without_empty()
+        given = ranges.of_objects(self.definition, self.states, full)
+        empty = self.definition.lower(self.definition.identity()) if self.column.call.aggregate.counts_rows else None
+        results: list[Any] = [empty] * len(asked)
+        known = answered(asked, self.counts)
+        at = range(len(asked)) if places is None else np.flatnonzero(places).tolist()
+        for place, result in zip(at, given, strict=True):
+            results[place] = result if known is None or known[place] else empty
+        return object_array(results, output_type(self.column))
+
+
+def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count: int) -> Any:
+    """The partial of rows that the aggregate takes in, in order."""
+    from sash.aggregates import _runs
+
+    aggregate = column.call.aggregate
+    if count == 0:
+        return definition.identity()
+    if aggregate.kind == "runs":
+        (one,) = values
+        numbers = one.cast(pa.float64(), safe=False) if aggregate.reads == "double" else one
+        plain = pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)
+        return _runs.from_rows(numbers.to_numpy(zero_copy_only=False) if plain else np.array(numbers.to_pylist(), object))
+    rows = (
+        values[0].to_pylist() if len(values) == 1 else list(zip(*[v.to_pylist() for v in values], strict=True)) if values else [()] * count
+    )
+    states = [definition.lift(row) for row in rows]
+    while len(states) > 1:  # pairs of neighbours, so that no partial is copied more often than its share
+        pairs = [definition.combine(a, b) for a, b in zip(states[::2], states[1::2], strict=False)]
+        states = pairs + states[len(pairs) * 2 :]
+    return states[0]
+
+
+def object_array(results: list[Any], logical: pa.DataType) -> pa.Array:
+    """Lowered objects as a column."""
+    if pa.types.is_integer(logical):
+        limits = np.iinfo(logical.to_pandas_dtype())  # doubles near the ends of the type round beyond them
+        results = [None if r is None else max(int(limits.min), min(round(r), int(limits.max))) for r in results]
+    if pa.types.is_struct(logical):
+        names = [f.name for f in logical]
+        results = [None if r is None else dict(zip(names, r, strict=True)) for r in results]
+    return pa.array(results, logical)

@@ -1,0 +1,6 @@
+"""Slice stores: what a stream keeps from step to step, behind one interface.
+
+``slice_store`` is the interface; ``partials_only``, ``with_rows``, ``sorted_rows`` and ``in_order`` are its kinds, and ``kinds`` makes
+one by its name. ``chunks`` keeps slices by stretches of time, with partials over stretches above them. May import ``ingest``,
+``partials``, ``bounds`` and ``rows``.
+"""

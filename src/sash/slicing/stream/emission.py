@@ -1,0 +1,77 @@
+"""What a step emits, as a table: the query, the keys, the window, the aggregates, and which revision it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from sash.plan.logical import RETRACTED, REVISION, Plan
+from sash.slicing.batch.results import as_type, output_schema, rank_column, window_column
+from sash.slicing.partials.ranges import look_at
+from sash.slicing.rows.keys import KeyIndex
+from sash.slicing.stream.pages import Pages, fit_on_pages
+from sash.slicing.stream.window_manager import Part
+
+Array = npt.NDArray[Any]
+
+FEW_WINDOWS = 64
+"""The names of so many windows' queries are quicker collected in Python."""
+
+
+def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
+    """The columns that an operator emits."""
+    extra = () if emit == "final" else (pa.field(REVISION, pa.int64()), pa.field(RETRACTED, pa.bool_()))
+    return output_schema(plan, extra=extra)
+
+
+class Emission:
+    """The tables that an operator emits for a set of queries."""
+
+    def __init__(self, plan: Plan, emit: str) -> None:
+        self.plan = plan
+        self.schema = emitted_schema(plan, emit)
+        self.nothing = self.schema.empty_table()
+        """What a step emits that nothing is due in."""
+        self._pages = Pages(plan, self.schema) if fit_on_pages(plan, self.schema) else None
+
+    def table(self, keys: KeyIndex, parts: list[Part]) -> pa.Table:
+        """Reports with their results."""
+        if not parts:
+            return self.nothing
+        part = None if self._pages is None else self._pages.part(parts)
+        return self._made(keys, parts) if part is None else part
+
+    def _made(self, keys: KeyIndex, parts: list[Part]) -> pa.Table:
+        """A table of its own."""
+        found: list[pa.Table] = []
+        for store, slices, reports in parts:
+            partials = slices.partials()
+            for report in reports:
+                bounds, retracted = report.bounds, report.retracted
+                asked = look_at(bounds.lo, bounds.hi)
+                columns: list[Any] = [_named(store.plan, report.queries)]
+                columns += keys.take(bounds.keys)
+                columns.append(window_column(self.plan, bounds))
+                if self.plan.has_rows:
+                    columns.append(rank_column(bounds))
+                for p in partials:
+                    values = p.results(asked)
+                    if retracted is not None and retracted.any():
+                        values = pa.array(values.to_pylist(), values.type, mask=retracted)
+                    columns.append(values)
+                if REVISION in self.schema.names:
+                    columns += [pa.array(report.revision), pa.array(retracted)]
+                arrays = [as_type(c, f.type) for c, f in zip(columns, self.schema, strict=True)]
+                found.append(pa.Table.from_arrays(arrays, schema=self.schema))
+        return found[0] if len(found) == 1 else pa.concat_tables(found)
+
+
+def _named(plan: Plan, queries: Array) -> pa.Array:
+    """Each window's query."""
+    if len(queries) == 1:
+        return plan.query_names.slice(int(queries[0]), 1)
+    if len(queries) > FEW_WINDOWS:
+        return plan.query_names.take(pa.array(queries))
+    return pa.array([plan.queries[k].name for k in queries.tolist()], pa.string())

@@ -1,0 +1,261 @@
+"""``sash.Operator``: general stream slicing in one process, batch by batch.
+
+The operator is a thin shell: it holds what was requested, and from the first rows on the :class:`~sash.slicing.stream.engine.Engine` that
+does the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from sash.errors import InvalidArgument, unknown
+from sash.plan.clock import ProcessingTime
+from sash.plan.grouping import Grouping, grouping_of
+from sash.plan.logical import NO_TIME, check_request, make_plan
+from sash.plan.options import OperatorOptions
+from sash.slicing import validation
+from sash.slicing.persistence import snapshots
+from sash.slicing.persistence.descriptions import OperatorSpec, of_request, to_request
+from sash.slicing.persistence.engine_state import Counts
+from sash.slicing.rows.intake import in_schema, to_batches
+from sash.slicing.stream.engine import Engine
+from sash.slicing.stream.undecided import UndecidedRows
+from sash.windows.base import Window
+
+
+@dataclass
+class Stats:
+    """What an operator has seen and holds."""
+
+    rows: int = 0
+    late: int = 0
+    ahead: int = 0
+    without_time: int = 0
+    slices: int = 0
+    splits: int = 0
+    merges: int = 0
+    shifts: int = 0
+    kept_rows: int = 0
+    bytes: int = 0
+
+
+class Operator:
+    """All windows of all queries over one stream.
+
+    >>> import sash
+    >>> from sash import functions as S, windows as W
+    >>> op = sash.Operator(windows={"ten": W.tumbling(10)}, aggs=[S.sum("v").alias("total")], time="t")
+    >>> op.add([{"t": 1, "v": 5}, {"t": 12, "v": 1}])
+    >>> op.add([{"t": 3, "v": 2}])
+    >>> op.advance(10).to_pylist()
+    [{'query': 'ten', 'window': {'start': 0, 'end': 10}, 'total': 7}]
+    >>> op.close().to_pylist()
+    [{'query': 'ten', 'window': {'start': 10, 'end': 20}, 'total': 1}]
+    """
+
+    def __init__(
+        self,
+        windows: Any,
+        aggs: Any,
+        by: Any = None,
+        time: Any = None,
+        order_by: Any = None,
+        ordered: bool = False,
+        store: str = "auto",
+        lateness: Any = None,
+        emit: str = "final",
+        late: str = "drop",
+        idle: Any = None,
+        max_ahead: Any = None,
+        watermark: Any = None,
+    ) -> None:
+        specs = dict(windows) if isinstance(windows, dict) else {"window": windows}
+        check_request(specs, aggs)
+        if time is None:
+            raise InvalidArgument(NO_TIME)
+        options = OperatorOptions.checked(
+            ordered=ordered, store=store, lateness=lateness, emit=emit, late=late, idle=idle, max_ahead=max_ahead, watermark=watermark
+        )
+        self._spec = OperatorSpec(specs, aggs, by, time, order_by, options)
+        self._clock = time if isinstance(time, ProcessingTime) else None
+        self._engine: Engine | None = None
+        self._grouping = Grouping((), {})
+        self._own_schema: pa.Schema | None = None
+        """The columns of the rows as they come, without computed keys."""
+        self._undecided = UndecidedRows(self._spec)
+        self._counts = Counts()
+        """What was counted before a snapshot of an operator that had no rows yet."""
+        self._is_closed = False
+
+    # Rows in.
+
+    def add(self, batch: Any) -> pa.Table | None:
+        """Take rows in: anything that speaks Arrow, or a list of dictionaries.
+
+        In a declared in-order stream, and with ``watermark=``, the results come back.
+        """
+        self._check_open()
+        if self._clock is not None:
+            batch = self._stamped(batch, self._clock)
+        if self._engine is None:
+            rows = self._undecided.add(batch)
+            if rows is None:
+                return None if self._spec.options.watermark is None else pa.table({})
+            return self._start(rows)
+        if self._grouping.computed:
+            batch = self._keyed(to_batches(batch, self._own_schema))
+        return self._engine.add(batch)
+
+    def _start(self, rows: pa.Table) -> pa.Table | None:
+        """The columns are known: take in all rows that came so far. If they do not fit, the operator is as it was."""
+        grouping = grouping_of(self._spec.by, rows.schema)
+        keyed = grouping.with_keys(rows)
+        engine = self._new_engine(keyed.schema, grouping)
+        engine.check(keyed)
+        engine.counts = self._counts
+        self._grouping, self._own_schema, self._engine = grouping, rows.schema, engine
+        self._undecided.clear()
+        return engine.add(keyed)
+
+    def _new_engine(self, schema: pa.Schema, grouping: Grouping) -> Engine:
+        spec = self._spec
+        time = spec.time if self._clock is None else self._clock.name
+        return Engine(make_plan(schema, spec.windows, spec.aggs, grouping.names, time, spec.order_by), spec.options)
+
+    def _keyed(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        """Rows with their computed keys."""
+        assert self._own_schema is not None
+        return self._grouping.with_keys(pa.Table.from_batches([in_schema(b, self._own_schema) for b in batches]))
+
+    def _stamped(self, rows: Any, clock: ProcessingTime) -> pa.Table:
+        """Rows with the time of now."""
+        schema = None
+        if self._own_schema is not None:
+            schema = pa.schema([f for f in self._own_schema if f.name != clock.name])
+        batches = to_batches(rows, schema)
+        if clock.name in batches[0].schema.names:
+            raise InvalidArgument(f"the rows have a column named {clock.name!r} already; use time={clock.name!r}, or rename it")
+        newest = 0 if self._engine is None else max(self._engine.position.newest, 0)
+        return pa.Table.from_batches([clock.stamped(b, newest) for b in batches])
+
+    def _decide(self) -> None:
+        """A step is needed: columns that have had no value count as doubles from now on."""
+        if self._engine is None and self._undecided:
+            self._start(self._undecided.decided())
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise InvalidArgument("the operator is closed; make a new one")
+
+    # Results out.
+
+    def advance(self, watermark: Any) -> pa.Table:
+        """No row older than ``watermark`` is expected any more; what that makes ready comes back."""
+        self._check_open()
+        self._decide()
+        if self._engine is None:
+            raise InvalidArgument("advance needs a batch first: the time column's type is not known yet; add one, even an empty one")
+        if self._spec.options.ordered:
+            raise InvalidArgument("in a declared in-order stream every row is a watermark; add returns the results")
+        return self._engine.advance(self._engine.tick(watermark))
+
+    def close(self) -> pa.Table:
+        """The stream has ended: all windows that are still open."""
+        self._check_open()
+        self._decide()
+        result = pa.table({}) if self._engine is None else self._engine.close()
+        self._is_closed = True
+        return result
+
+    def late_rows(self) -> pa.Table:
+        """The rows that came too late for all of their windows since this was last called (with ``late="output"``)."""
+        if self._spec.options.late != "output":
+            raise InvalidArgument('late rows are only counted (op.stats.late); make the operator with late="output" to have them')
+        if self._engine is None:
+            return pa.table({})
+        self._engine.flush()
+        return self._engine.late_rows.fetch(self._engine.plan.schema)
+
+    # Queries come and go.
+
+    def add_query(self, name: str, window: Window) -> None:
+        """Another query, which sees the rows from the newest one so far on; its windows start after that."""
+        self._check_open()
+        if not isinstance(name, str) or not name:
+            raise InvalidArgument(f"a query's name is text, not {name!r}")
+        if not isinstance(window, Window) or window.is_trailing:
+            raise InvalidArgument(f"a query needs a window for sash.aggregate, not {window!r}")
+        if name in self._spec.windows:
+            raise InvalidArgument(f"there is a query named {name!r} already")
+        if self._engine is not None:
+            self._engine.add_query(name, window)
+        self._spec.windows[name] = window
+
+    def remove_query(self, name: str) -> None:
+        """A query less; what only it needed is dropped."""
+        self._check_open()
+        if not isinstance(name, str) or name not in self._spec.windows:
+            raise unknown("query", name, self._spec.windows)
+        if len(self._spec.windows) == 1:
+            raise InvalidArgument("the last query cannot be removed; close the operator instead")
+        if self._engine is not None:
+            self._engine.remove_query(name)
+        del self._spec.windows[name]
+
+    # Taking it elsewhere.
+
+    def snapshot(self) -> bytes:
+        """All state as bytes, for :meth:`restore`."""
+        if self._is_closed:
+            raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
+        self._decide()
+        query, engine = of_request(self._spec), self._engine
+        if engine is None:
+            return snapshots.of_engine(query, None, None, (), self._counts)
+        state = engine.export()
+        return snapshots.of_engine(query, state, engine.plan.schema, engine.plan.by, engine.counts)
+
+    @classmethod
+    def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
+        """The operator again. Users' own windows and aggregates are code, so they are passed once more; they must be the same."""
+        header, sections = snapshots.unpack(snapshot)
+        with validation.reading("the snapshot"):
+            op = cls(**to_request(header["query"], windows, aggs))
+            op._counts = Counts.of(header["stats"], "the snapshot")
+            if header["started"]:
+                schema = sections["schema"].schema
+                grouping = grouping_of(op._spec.by, schema, may_exist=True)
+                engine = op._new_engine(schema, grouping)
+                engine.import_(snapshots.to_engine(header, sections))
+                op._grouping, op._engine = grouping, engine
+                op._own_schema = pa.schema([f for f in schema if f.name not in grouping.computed])
+        return op
+
+    # Looking at it.
+
+    @property
+    def stats(self) -> Stats:
+        """Rows seen, late, set aside; slices and rows held; splits, merges and shifts made; bytes."""
+        if self._engine is None:
+            return Stats(**vars(self._counts))
+        self._engine.flush()
+        total = Stats(**vars(self._engine.counts))
+        for store in self._engine.stores:
+            held = store.stats()
+            total = replace(
+                total, slices=total.slices + held.slices, kept_rows=total.kept_rows + held.retained_rows,
+                bytes=total.bytes + store.nbytes(),
+                merges=total.merges + held.merges, splits=total.splits + held.splits, shifts=total.shifts + held.shifts,
+            )  # fmt: skip
+        return total
+
+    def explain(self) -> str:
+        """The answers of the decision trees for the current queries."""
+        if self._engine is None:
+            return "the columns are not known yet: add a batch"
+        options = self._spec.options
+        first = f"stream: {'declared in order' if options.ordered else 'out of order'}, emit {options.emit}, store {options.store}"
+        return "\n".join([first, *self._engine.explain()])
