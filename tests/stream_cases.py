@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import sash
-from sash.plan.streams import choose_stream
+from sash.plan.stream_ways import choose_stream
 from sash.slicing.persistence.transactions import InDictionary, Transaction
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.rows.keys import encode

@@ -12,10 +12,10 @@ from sash import windows as W
 from sash.aggregates import named
 from sash.plan import ledger
 from sash.plan.choose import RULES, Shape, choose, choose_holistic
+from sash.plan.decisions import choose_store
 from sash.plan.logical import Query, make_plan
-from sash.plan.spark import Blocks, choose_spark, time_blocks
-from sash.plan.stores import choose_store
-from sash.plan.tables import Facts, choose_slices
+from sash.plan.slicing_choice import Facts, choose_slices
+from sash.plan.spark_ways import Blocks, choose_spark, time_blocks
 from sash.slicing.rows.inputs import stored_form
 from sash.spark.catalyst import unstated
 from sash.spark.wholes import unspoken

@@ -143,3 +143,10 @@ def test_times_are_not_mixed():
     berlin = datetime.timezone(datetime.timedelta(hours=1))
     aware.add([{"t": naive.replace(tzinfo=berlin)}])
     assert [r["n"] for r in aware.close().to_pylist()] == [1, 1]
+
+
+def test_a_row_out_of_order_is_named_with_its_time():
+    op = sash.Operator(windows=W.tumbling("10 seconds"), aggs=[S.count()], time="t", ordered=True)
+    times = [None, datetime.datetime(2026, 1, 1, 0, 0, 5), None, datetime.datetime(2026, 1, 1, 0, 0, 3)]
+    with pytest.raises(LateRow, match=r"row 3 of the batch has the time 2026-01-01 00:00:03\.000000, after 2026-01-01 00:00:05\.000000"):
+        op.add(pa.table({"t": pa.array(times, pa.timestamp("us"))}))

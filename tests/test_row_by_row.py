@@ -19,6 +19,7 @@ from tests.test_tables import several
 EPOCH = datetime.datetime(1970, 1, 1)
 PLAIN = [S.sum("v").alias("sum"), S.count().alias("count"), S.min("v").alias("min"), S.first("v").alias("first")]
 OWN = [affine("coalesce(v, 0)").alias("affine"), S.median("v").alias("median")]
+OBJECTS = [S.median("v").alias("median"), S.collect_list("v").alias("list")]
 SCHEMA = pa.schema([("k", pa.string()), ("t", pa.int64()), ("v", pa.int64()), ("flag", pa.bool_())])
 
 rows = st.lists(
@@ -51,7 +52,7 @@ def assert_same_either_way(specs, aggs, given_rows, lateness, emit, restart):
 
 
 @pytest.mark.parametrize("emit", ["final", "update", "running"])
-@pytest.mark.parametrize("aggs", [PLAIN, OWN], ids=["plain", "own"])
+@pytest.mark.parametrize("aggs", [PLAIN, OWN, OBJECTS], ids=["plain", "own", "objects"])
 def test_one_row_at_a_time(emit, aggs):
     @given(cases=several, given_rows=rows, lateness=st.integers(0, 12), restart=st.integers(-1, 20))
     def run(cases, given_rows, lateness, restart):

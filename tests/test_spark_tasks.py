@@ -11,9 +11,9 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.plan.logical import make_plan
-from sash.plan.spark import time_blocks
-from sash.slicing.batch.blocks import BLOCK, block_of
+from sash.plan.spark_ways import time_blocks
 from sash.slicing.batch.fragments import CELL, FIRST, Fragments
+from sash.slicing.batch.time_blocks import BLOCK, block_of
 from sash.spark import batch
 from sash.spark.requests import Request
 from sash.spark.runs import Runs

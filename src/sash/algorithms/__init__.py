@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 from sash.algorithms.b_int import BInt
-from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.daba import Daba
 from sash.algorithms.flat_fat import FlatFat
 from sash.algorithms.hammer_slide import HammerSlide
@@ -17,6 +16,7 @@ from sash.algorithms.reactive_aggregator import ReactiveAggregator
 from sash.algorithms.recalculate import Recalculate
 from sash.algorithms.subtract_on_evict import SubtractOnEvict
 from sash.algorithms.two_stacks import TwoStacks
+from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 
 __all__ = [
     "BInt",

@@ -9,8 +9,8 @@ constant time", DEBS 2017; the layout in one ring is their DABA Lite.)
 from __future__ import annotations
 
 from sash.algebra import Partial
-from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 from sash.kernels.vocabulary import Index, Memory, combine, load, store
 
 L, R, A, B = 3, 4, 5, 6  # FRONT is the paper's F, BACK its E

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from sash.algebra import Function, Partial
-from sash.algorithms.base import CAPACITY, Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.algorithms.window_algorithm import CAPACITY, Card, WindowAlgorithm
 from sash.errors import InvalidArgument
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled

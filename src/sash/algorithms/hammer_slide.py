@@ -18,9 +18,9 @@ import numpy as np
 
 from sash.algebra import Form, Function, Partial
 from sash.algorithms import driver
-from sash.algorithms.base import HEADER, Array, Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.scan import scan, scan_plain
+from sash.algorithms.window_algorithm import HEADER, Array, Card, WindowAlgorithm
 from sash.errors import InvalidArgument
 from sash.kernels import objects
 from sash.kernels.generate import Module, generate, vector_reason, vector_width

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from sash.algebra import Form, Partial
-from sash.algorithms.base import CAPACITY, HEADER, SMALLEST_CAPACITY, Array, Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.flat_fat import ROOT, build, prefix, propagate, suffix
+from sash.algorithms.per_key import PerKey
+from sash.algorithms.window_algorithm import CAPACITY, HEADER, SMALLEST_CAPACITY, Array, Card, WindowAlgorithm
 from sash.errors import EmptyWindow, InvalidArgument
 from sash.kernels import objects
 from sash.kernels.compiler import compiled
@@ -185,7 +186,7 @@ class ReactiveAggregator(WindowAlgorithm):
     @classmethod
     def per_key(cls, aggregate: Any, **options: Any) -> PerKey:
         """One window for each key (section 5.4)."""
-        return PerKey(aggregate, options)
+        return PerKey(lambda: cls(aggregate, **options))
 
     @classmethod
     def module(cls, function: Any, form: Form, *, masked: bool = False, known_rows: bool = False) -> Module:
@@ -376,39 +377,3 @@ class ReactiveAggregator(WindowAlgorithm):
 
     def _set_leaf(self, p: int, partial: Any) -> None:
         self._lists[0][self._capacity + (p & int(self._w[MASK]))] = partial
-
-
-class PerKey:
-    """A :class:`ReactiveAggregator` for each key.
-
-    >>> w = ReactiveAggregator.per_key("sum")
-    >>> for key, v in (("a", 1), ("b", 5), ("a", 2)): _ = w.insert(key, v)
-    >>> w.query("a"), w.query("b"), w.keys()
-    (3, 5, ['a', 'b'])
-    """
-
-    def __init__(self, aggregate: Any, options: dict[str, Any]) -> None:
-        self._aggregate, self._options = aggregate, options
-        self._windows: dict[Any, ReactiveAggregator] = {}
-
-    def insert(self, key: Any, value: Any) -> int:
-        """Add a row to a key's window; returns its handle."""
-        if key not in self._windows:
-            self._windows[key] = ReactiveAggregator(self._aggregate, **self._options)
-        return self._windows[key].insert(value)
-
-    def evict(self, key: Any, handle: int | None = None) -> None:
-        """Drop a row of a key; a key without rows is forgotten."""
-        if key not in self._windows:
-            raise EmptyWindow(f"no row with the key {key!r} is in the window")
-        self._windows[key].evict(handle)
-        if len(self._windows[key]) == 0:
-            del self._windows[key]
-
-    def query(self, key: Any) -> Any:
-        """The aggregate of a key's rows; None for a key without rows."""
-        return self._windows[key].query() if key in self._windows else None
-
-    def keys(self) -> list[Any]:
-        """The keys that have rows."""
-        return list(self._windows)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from sash.algebra import Partial
-from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
+from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 from sash.kernels.vocabulary import Index, Memory, combine, load, store
 
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 from sash import algorithms, threads
 from sash.algebra import Form
 from sash.algorithms import blocks, doubling, lanes, reduce, running
-from sash.algorithms.base import WindowAlgorithm
 from sash.algorithms.memory import LINE, aligned, pooled
 from sash.algorithms.nulls import bits_before
+from sash.algorithms.window_algorithm import WindowAlgorithm
 from sash.errors import IntegerOverflow
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width

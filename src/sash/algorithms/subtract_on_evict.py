@@ -7,9 +7,9 @@ itself leaves, and then a scan of the window (Hammer Slide, sections 2.2 and 3.2
 from __future__ import annotations
 
 from sash.algebra import Form, Function, Partial
-from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.scan import scan, scan_plain
+from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
 from sash.kernels.vocabulary import Index, Memory, combine, invert, load, same, store
 

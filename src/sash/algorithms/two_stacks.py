@@ -6,8 +6,8 @@ The plain form: each entry of either stack is a value and the aggregate of every
 from __future__ import annotations
 
 from sash.algebra import Partial
-from sash.algorithms.base import Card, WindowAlgorithm
 from sash.algorithms.driver import BACK, FRONT
+from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 from sash.kernels.vocabulary import Index, Memory, combine, load, store
 
 NEW, OLD = 3, 4  # how many entries are on each stack

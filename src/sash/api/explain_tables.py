@@ -11,10 +11,10 @@ from sash import threads
 from sash.api.frames import is_spark, to_table
 from sash.plan.grouping import grouping_of
 from sash.plan.logical import Column, make_plan, output_type
-from sash.plan.ranges import choose_ranges
-from sash.slicing.batch.aggregate import how_to_slice, slice_spans
+from sash.plan.range_choice import choose_ranges
 from sash.slicing.batch.over import row_spans
-from sash.slicing.partials.columns import FieldPartials, partials_of
+from sash.slicing.batch.whole_table import how_to_slice, slice_spans
+from sash.slicing.partials.column_partials import FieldPartials, partials_of
 from sash.slicing.partials.ranges import Ranges
 from sash.slicing.rows.timed import read
 

@@ -12,10 +12,10 @@ from sash.errors import InvalidArgument, UnknownName
 from sash.plan.grouping import grouping_of
 from sash.plan.logical import make_plan
 from sash.plan.options import EMITS, LATES, check_duration_option
-from sash.plan.streams import MOST_BUCKETS
-from sash.slicing.batch.aggregate import aggregate_table
+from sash.plan.stream_ways import MOST_BUCKETS
 from sash.slicing.batch.over import over_names, over_table
 from sash.slicing.batch.results import flat_names, flattened, output_schema
+from sash.slicing.batch.whole_table import aggregate_table
 
 
 def aggregate(

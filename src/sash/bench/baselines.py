@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from sash.aggregates import named
 from sash.algebra import Form
-from sash.algorithms import flat_fat, reduce, tables
+from sash.algorithms import flat_fat, reduce
+from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import make_output
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import generate, vector_width
@@ -156,8 +157,8 @@ class AggregateBuckets(Technique):
 
     def __init__(self, lengths: list[int], form: Form | None = None) -> None:
         super().__init__(lengths, form)
-        self.scatter = compiled(generate(tables.scatter, self.form))
-        self.clear = compiled(generate(tables.clear, self.form, masked=True))
+        self.scatter = compiled(generate(scattering.scatter, self.form))
+        self.clear = compiled(generate(scattering.clear, self.form, masked=True))
         self.first = [0] * len(lengths)
         self.buckets: list[list[Array]] = [self._fresh(1) for _ in lengths]
 
@@ -243,8 +244,8 @@ class Pairs(Technique):
 
     def __init__(self, lengths: list[int], form: Form | None = None) -> None:
         super().__init__(lengths, form)
-        self.scatter = compiled(generate(tables.scatter, self.form))
-        self.clear = compiled(generate(tables.clear, self.form, masked=True))
+        self.scatter = compiled(generate(scattering.scatter, self.form))
+        self.clear = compiled(generate(scattering.clear, self.form, masked=True))
         self.module = generate(reduce.ranges_in_lanes, self.form, masked=True, partials=True, lanes=vector_width(self.form))
         self.edges = np.zeros(1, np.int64)
         self.states = [np.empty(1, dtype(m)) for m in self.scatter.module.state]

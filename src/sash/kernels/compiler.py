@@ -92,7 +92,7 @@ def _toolchain() -> str:
     return f"{own} {version('numba')} {version('llvmlite')} {llvm.get_host_cpu_name()} {features}"
 
 
-INSTRUCTIONS = ("lanes.py", "lane_memory.py", "primitives.py")
+INSTRUCTIONS = ("vector_values.py", "lane_memory.py", "instructions.py")
 
 
 def _load_or_make(module: Module) -> Kernel:
@@ -231,15 +231,15 @@ def _names(module: Module) -> dict[str, Any]:
     machines = [f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)] + ["float32", "float64"]
     names: dict[str, Any] = {"njit": plain, "__name__": "sash_kernel"}
     names.update({m: getattr(types, m) for m in machines})
-    from sash.kernels import lane_memory, lanes, primitives
+    from sash.kernels import instructions, lane_memory, vector_values
 
-    names.update(primitives.PRIMITIVES)
+    names.update(instructions.PRIMITIVES)
     names.update({name: getattr(lane_memory, name) for name in ("trailing_zeros", "leading_zeros", "ones")})
     if module.lanes:
         for name in ("where", "both", "either", "negate"):
-            names[name] = getattr(lanes, name)
+            names[name] = getattr(vector_values, name)
         for name in ("lane_abs", "lane_sqrt", "lane_fabs", "lane_floor", "lane_ceil", "lane_float", "lane_bool"):
-            names[name] = getattr(lanes, name)
+            names[name] = getattr(instructions, name)
         for name in ("like", "evens", "odds", "first_lane", "any_lane", "fetch", "lane", "evens_of_two", "odds_of_two"):
             names[name] = getattr(lane_memory, name)
         for machine in ("bool", *machines):

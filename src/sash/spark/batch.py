@@ -1,4 +1,4 @@
-"""``sash.aggregate`` and ``sash.over`` on a batch frame: how each way of :mod:`sash.plan.spark` becomes a frame."""
+"""``sash.aggregate`` and ``sash.over`` on a batch frame: how each way of :mod:`sash.plan.spark_ways` becomes a frame."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from sash.plan.logical import QUERY, WINDOW, Column, Plan
-from sash.plan.spark import Blocks
-from sash.slicing.batch.blocks import BLOCK
+from sash.plan.spark_ways import Blocks
 from sash.slicing.batch.fragments import CELL, FIRST, Layout
 from sash.slicing.batch.results import output_schema
+from sash.slicing.batch.time_blocks import BLOCK
 from sash.spark import needs, sql
 from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import TIME_WINDOW, functions_for, marked

@@ -6,7 +6,7 @@ from typing import Any
 
 from sash.functions.call import Call
 from sash.plan.logical import Plan, output_type
-from sash.plan.streams import StreamChoice, choose_stream
+from sash.plan.stream_ways import StreamChoice, choose_stream
 from sash.slicing.rows.inputs import stored_form
 from sash.spark.frames import is_connect
 from sash.spark.plain_stream import check_plain

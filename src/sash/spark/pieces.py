@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sash.slicing.batch.blocks import numbers
-from sash.spark.order import ORDER, TIME_BITS
+from sash.slicing.batch.time_blocks import numbers
+from sash.spark.row_order import ORDER, TIME_BITS
 from sash.spark.runs import Runs
 
 MOST_BYTES = 1 << 28

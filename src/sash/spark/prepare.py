@@ -11,7 +11,7 @@ from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
 from sash.plan.logical import Column, Plan, calls_of, check_columns, check_request, expression_of, output_type
-from sash.plan.spark import SparkChoice, choose_over, choose_spark, left_to_rows
+from sash.plan.spark_ways import SparkChoice, choose_over, choose_spark, left_to_rows
 from sash.slicing.batch.over import over_names
 from sash.slicing.batch.results import output_schema
 from sash.slicing.rows.inputs import stored_form

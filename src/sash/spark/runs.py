@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.slicing.batch.blocks import numbers
+from sash.slicing.batch.time_blocks import numbers
 
 Array = npt.NDArray[Any]
 

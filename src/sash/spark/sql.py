@@ -97,7 +97,7 @@ def edge(value: str, plan: Plan) -> str:
 
 
 def block_of(value: str, length: int) -> str:
-    """The number of the block of time that a tick lies in, as :func:`sash.slicing.batch.blocks.block_of` has it."""
+    """The number of the block of time that a tick lies in, as :func:`sash.slicing.batch.time_blocks.block_of` has it."""
     return f"({floor(f'({value} + {length // 2}L)', length)} div {length}L)"
 
 

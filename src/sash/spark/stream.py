@@ -15,7 +15,7 @@ from sash.errors import InvalidArgument
 from sash.functions.call import Call
 from sash.plan.logical import WINDOW, Plan
 from sash.plan.options import OperatorOptions
-from sash.plan.streams import BUCKETS, choose_stream
+from sash.plan.stream_ways import BUCKETS, choose_stream
 from sash.slicing.persistence import descriptions
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.stream.emission import emitted_schema

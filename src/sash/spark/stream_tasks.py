@@ -14,8 +14,8 @@ import pyarrow as pa
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.plan.options import OperatorOptions
-from sash.slicing.batch.blocks import numbers
 from sash.slicing.batch.fragments import Fragments
+from sash.slicing.batch.time_blocks import numbers
 from sash.slicing.persistence import encoding
 from sash.slicing.rows.keys import span_of
 from sash.slicing.stream.stored_engine import StoredEngine

@@ -21,16 +21,16 @@ from sash._version import __version__
 from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
 from sash.plan.logical import WINDOW, Plan
-from sash.slicing.batch.aggregate import aggregate_table
-from sash.slicing.batch.blocks import BLOCK, aggregate_blocks, block_of, numbers
 from sash.slicing.batch.fragments import CELL, FIRST, Fragments
 from sash.slicing.batch.results import output_schema
+from sash.slicing.batch.time_blocks import BLOCK, aggregate_blocks, block_of, numbers
+from sash.slicing.batch.whole_table import aggregate_table
 from sash.slicing.stream.operator import Operator
 from sash.slicing.stream.trail import Trail, over_rows
 from sash.spark import shipping
-from sash.spark.order import floor, ordered
 from sash.spark.pieces import Piece, full_tables, pieces
 from sash.spark.requests import Request, by_value, own_sources
+from sash.spark.row_order import floor, ordered
 
 Array = npt.NDArray[Any]
 Batches = Iterable[pa.RecordBatch]

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.plan.logical import Plan
-from sash.slicing.batch.blocks import keys_and_blocks, numbers, own_windows
 from sash.slicing.batch.results import result_table
+from sash.slicing.batch.time_blocks import keys_and_blocks, numbers, own_windows
 from sash.slicing.bounds.handler import handler
 from sash.slicing.ingest.row_slicer import RowSlicer
 from sash.slicing.ingest.slices import Slices, view_of
@@ -126,7 +126,7 @@ class Fragments:
         """The windows of whole keys, from all of their fragments.
 
         With ``block``, a stretch of time, a key's fragments are those of the windows that start in the stretch whose number stands in
-        the column :data:`~sash.slicing.batch.blocks.BLOCK`; only these windows are given.
+        the column :data:`~sash.slicing.batch.time_blocks.BLOCK`; only these windows are given.
         """
         keys, blocks = (encode(table, self.plan.by), np.empty(0)) if block is None else keys_and_blocks(table, self.plan.by)
         slices, _ = self._slicer.coalesced(self.layout.slices(table, keys.codes))

@@ -10,14 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash import threads
-from sash.algorithms import tables
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel, sorting
 from sash.columns import arrow_column
 from sash.plan.logical import Plan, check_names, output_type
-from sash.slicing.bounds.trailing import row_ranges
+from sash.slicing.bounds.per_row import row_ranges
 from sash.slicing.bounds.view import SortedRows
 from sash.slicing.ingest.cut import in_order
-from sash.slicing.partials.columns import partials_of
+from sash.slicing.partials.column_partials import partials_of
 from sash.slicing.partials.ranges import Ranges, look_at
 from sash.slicing.rows import order
 from sash.slicing.rows.timed import TimedRows, read
@@ -79,7 +79,7 @@ def _sorted(plan: Plan, rows: TimedRows, places: Array | None) -> tuple[pa.Table
     needed = [n for n in rows.table.column_names if n in plan.inputs] or rows.table.column_names[:1]
     table = rows.table.select(needed).take(pa.array(places))
     ticks = pooled(len(places), "int64")
-    gather = tables.plain(tables.gather)
+    gather = kernel(sorting.gather)
     threads.each(lambda begin, end: _ran(gather(rows.ticks, places, begin, end, ticks)), threads.shares(0, len(places)))
     counts = np.bincount(rows.keys.codes, minlength=rows.keys.count)
     return table, SortedRows(ticks, np.concatenate([[0], np.cumsum(counts)]), table)
@@ -97,7 +97,7 @@ def _way_back(table: pa.Table, plan: Plan, places: Array | None) -> pa.Array | N
     if time.null_count == 0:
         assert places is not None
         back = pooled(len(places), "int64")
-        tables.plain(tables.inverse)(places, len(places), back)
+        kernel(sorting.inverse)(places, len(places), back)
         return pa.array(back)
     known = np.flatnonzero(time.is_valid().to_numpy())
     count = len(known)

@@ -5,6 +5,6 @@ looks at what shape a window has. May import ``windows``, ``expressions``, ``alg
 ``slicing``.
 """
 
-from sash.slicing.bounds import everything, gaps, listed, marks, notices, periodic, ranks, rows_before
+from sash.slicing.bounds import everything, gaps, listed, marks, notices, periodic, row_ranks, rows_before
 
-__all__ = ["everything", "gaps", "listed", "marks", "notices", "periodic", "ranks", "rows_before"]
+__all__ = ["everything", "gaps", "listed", "marks", "notices", "periodic", "row_ranks", "rows_before"]

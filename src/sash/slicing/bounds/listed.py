@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import window_bounds
 from sash.slicing.bounds.handler import Handler
 from sash.slicing.bounds.view import Bounds, SortedRows, View, changes, counted, no_bounds
 from sash.types import FAR_AHEAD, FAR_BACK
@@ -33,7 +33,9 @@ class OfListed(Handler[ContextFreeWindow], shape=ContextFreeWindow):
         order = np.lexsort((closes, opens))
         opens, closes = opens[order], closes[order]
         if np.all(closes[1:] >= closes[:-1]):
-            lo, hi, number, keys = counted(view, tables.listed_count, tables.listed_fill, (opens, closes, len(opens), int(empty)))
+            lo, hi, number, keys = counted(
+                view, window_bounds.listed_count, window_bounds.listed_fill, (opens, closes, len(opens), int(empty))
+            )
             return Bounds(keys, lo, hi, opens[number], closes[number])
         return _nested(view, opens, closes, empty)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import window_bounds
 from sash.slicing.bounds.handler import Handler
 from sash.slicing.bounds.view import Bounds, SortedRows, View, changes, counted
 from sash.types import FAR_AHEAD, FAR_BACK
@@ -25,7 +25,7 @@ class OfPeriodic(Handler[Periodic], shape=Periodic):
         lowest = max((after - shape.offset - shape.size) // shape.every + 1, FAR_BACK)
         highest = min((until - shape.offset - shape.size) // shape.every, FAR_AHEAD)
         settings = (shape.size, shape.every, shape.offset, int(empty), lowest, highest)
-        lo, hi, start, keys = counted(view, tables.periodic_count, tables.periodic_fill, settings)
+        lo, hi, start, keys = counted(view, window_bounds.periodic_count, window_bounds.periodic_fill, settings)
         return Bounds(keys, lo, hi, start, start + shape.size)
 
     def closed(self, shape: Periodic, ticks: Array, horizon: int) -> Array:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import kernel, window_bounds
 from sash.plan.logical import Query
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import runs
@@ -29,7 +29,7 @@ NO_EDGE = FAR_BACK + 1
 
 
 class Locator(NamedTuple):
-    """What :func:`~sash.algorithms.tables.locate` finds rows by."""
+    """What :func:`~sash.algorithms.pipe.scattering.locate` finds rows by."""
 
     all_edges: Array
     """With one more at the end, which no row reaches."""
@@ -237,6 +237,6 @@ class Slicer:
         if until < self._earliest_end:
             return self._none
         found = np.empty(len(self.every) + 1, np.int64)
-        count = tables.plain(tables.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, found)
+        count = kernel(window_bounds.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, found)
         self._earliest_end = int(found[-1])
         return found[:count]

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash import threads
-from sash.algorithms import tables
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel, window_bounds
 from sash.expressions import parse
 
 Array = npt.NDArray[Any]
@@ -160,7 +160,7 @@ def places_in_keys(key_offsets: Array, ticks: Array, keys: Array, wanted: Array)
     none."""
     found = np.empty(len(keys), np.int64)
     keys, wanted = np.ascontiguousarray(keys), np.ascontiguousarray(wanted)
-    tables.plain(tables.places_in_keys)(ticks, key_offsets, keys, wanted, len(keys), found)
+    kernel(window_bounds.places_in_keys)(ticks, key_offsets, keys, wanted, len(keys), found)
     return found
 
 
@@ -180,7 +180,7 @@ def counted(view: View, count: Any, fill: Any, settings: tuple[Any, ...]) -> tup
     """Run a pair of kernels: one that counts each key's windows, one that writes them."""
     counts = np.zeros(view.keys, np.int64)
     parts = threads.shares(0, view.keys, rows_each=max(1, view.count // max(1, view.keys)))
-    counter, filler = tables.plain(count), tables.plain(fill)
+    counter, filler = kernel(count), kernel(fill)
     threads.each(lambda a, b: _run(counter, view.key_offsets, view.starts, a, b, *settings, counts), parts)
     places = np.concatenate([[0], np.cumsum(counts)])
     outputs = tuple(pooled(int(places[-1]), "int64") for _ in range(4))

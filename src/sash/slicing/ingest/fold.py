@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import merging
 from sash.kernels.addresses import flat
 from sash.slicing.ingest.row_slicer import RowSlicer
 from sash.slicing.ingest.slices import Slices
@@ -22,7 +22,7 @@ LARGEST_WORKSPACE = 1 << 16
 
 
 class Workspace:
-    """Arrays that :func:`~sash.algorithms.tables.put_in_place` works with."""
+    """Arrays that :func:`~sash.algorithms.pipe.merging.put_in_place` works with."""
 
     def __init__(self, kernels: Kernels, rows: int, edges: int) -> None:
         self.rows, self.edges = rows, edges
@@ -80,10 +80,10 @@ class Fold:
             *inputs[0].rows, ticks, codes, len(ticks), *locator, *space.addresses,
             room.key, room.cell, room.first, room.last, room.count, room.held[0], *room.states[0], len(old), slicer.gap, space.slice_count,
         )  # fmt: skip
-        if joined == tables.WITH_GAPS:
+        if joined == merging.WITH_GAPS:
             return None
         count = int(space.slice_count[0])
-        if joined == tables.ELSEWHERE:
+        if joined == merging.ELSEWHERE:
             return Folded(old, space.places[:0], 0, space.slices(codes, count))
         return Folded(old, space.places[:count], joined)
 

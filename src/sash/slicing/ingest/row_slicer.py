@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import kernel, merging
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.slicing.bounds.slicer import MOST_EDGES, Locator, Slicer
@@ -111,7 +111,7 @@ class RowSlicer:
         places = order.of_keys_and_times(slices.key, slices.first)
         slices = slices.take(places)
         offsets = np.empty(len(slices) + 1, np.int64)
-        group = tables.plain(tables.group_slices)
+        group = kernel(merging.group_slices)
         groups = group(slices.key, slices.cell, slices.first, slices.last, len(slices), self.gap, SETTLED, offsets)
         if groups == len(slices):
             return slices, 0

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sash import threads
-from sash.algorithms import tables
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel, scattering
 from sash.plan.logical import Plan
 from sash.slicing.bounds.view import View
-from sash.slicing.partials.columns import FieldPartials, Partials
+from sash.slicing.partials.column_partials import FieldPartials, Partials
 from sash.slicing.rows.timed import TimedRows
 from sash.types import FAR_AHEAD
 
@@ -65,14 +65,14 @@ def find_places(ticks: Array, codes: Array, edges: Array, first: int, last: int,
     buckets = first + (np.arange((span >> shift) + 1, dtype=np.int64) << shift)
     lookup = np.maximum(np.searchsorted(edges, buckets, side="right") - 1, 0).astype(np.int64)
     places = pooled(len(ticks), "int64")
-    kernel = tables.plain(tables.cells)
+    find_cells = kernel(scattering.cells)
 
     counts: list[Array] = []
 
     def work(begin: int, end: int) -> None:
         own = np.zeros(place_count, np.int64)
         counts.append(own)
-        kernel(ticks, codes, begin, end, edges, len(edges), lookup, first, shift, places, own)
+        find_cells(ticks, codes, begin, end, edges, len(edges), lookup, first, shift, places, own)
 
     few = place_count * 8 <= len(ticks)
     threads.each(work, threads.shares(0, len(ticks)) if few else [(0, len(ticks))])

@@ -13,13 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.algebra import Form
-from sash.algorithms import tables
+from sash.algorithms.pipe import scattering
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Column
 from sash.slicing.bounds.view import some_rows
 from sash.slicing.partials.changes import Change
-from sash.slicing.partials.columns import ObjectPartials, Partials, partials_of
+from sash.slicing.partials.column_partials import ObjectPartials, Partials, partials_of
 from sash.slicing.partials.stored import Kernels, StoredPartials
 from sash.slicing.rows.inputs import stored_fields, stored_form
 
@@ -82,11 +82,11 @@ class KeptFields(KeptColumn):
 
     @cached_property
     def _take_away(self) -> Kernel:
-        return compiled(generate(tables.take_away, self.form, masked=True, partials=True))
+        return compiled(generate(scattering.take_away, self.form, masked=True, partials=True))
 
     @cached_property
     def _are_same(self) -> Kernel:
-        return compiled(generate(tables.are_same, self.form, masked=True, partials=True))
+        return compiled(generate(scattering.are_same, self.form, masked=True, partials=True))
 
     @property
     def nbytes(self) -> int:  # type: ignore[override]

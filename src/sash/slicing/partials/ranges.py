@@ -10,13 +10,14 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algebra import Form, Objects
-from sash.algorithms import blocks, flat_fat, reduce, running, tables
+from sash.algorithms import blocks, flat_fat, reduce, running
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel, window_bounds
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
-from sash.plan.ranges import ONE_BY_ONE, TWO_STACKS, choose_without_inverse
+from sash.plan.range_choice import ONE_BY_ONE, TWO_STACKS, choose_without_inverse
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
@@ -51,7 +52,7 @@ class Ranges:
 def look_at(lo: Array, hi: Array) -> Ranges:
     """Ranges with their facts, found in one pass."""
     found = np.empty(3, np.int64)
-    tables.plain(tables.look_at_ranges)(lo, hi, len(lo), found)
+    kernel(window_bounds.look_at_ranges)(lo, hi, len(lo), found)
     return Ranges(lo, hi, bool(found[0]), int(found[1]), int(found[2]))
 
 

@@ -10,12 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.algebra import Form
-from sash.algorithms import reduce, tables
+from sash.algorithms import reduce
+from sash.algorithms.pipe import merging, scattering
 from sash.algorithms.rolling import Output
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
-from sash.plan.ranges import FEW_RANGES
-from sash.slicing.partials.columns import FieldPartials, answered, spread
+from sash.plan.range_choice import FEW_RANGES
+from sash.slicing.partials.column_partials import FieldPartials, answered, spread
 from sash.slicing.partials.ranges import Ranges, one_by_one
 from sash.slicing.partials.tree import SliceTree
 from sash.slicing.rows.inputs import Fields
@@ -82,31 +83,31 @@ class Kernels:
 
     @cached_property
     def scatter(self) -> Kernel:
-        return compiled(generate(tables.scatter_any, self.form, masked=True))
+        return compiled(generate(scattering.scatter_any, self.form, masked=True))
 
     @cached_property
     def add_at(self) -> Kernel:
-        return compiled(generate(tables.add_at, self.form, masked=True, partials=True))
+        return compiled(generate(scattering.add_at, self.form, masked=True, partials=True))
 
     @cached_property
     def join_slices(self) -> Kernel:
-        return compiled(generate(tables.join_slices, self.form, masked=True, partials=True))
+        return compiled(generate(merging.join_slices, self.form, masked=True, partials=True))
 
     @cached_property
     def write_slices(self) -> Kernel:
-        return compiled(generate(tables.write_slices, self.form, masked=True, partials=True))
+        return compiled(generate(merging.write_slices, self.form, masked=True, partials=True))
 
     @cached_property
     def clear(self) -> Kernel:
-        return compiled(generate(tables.clear, self.form, masked=True))
+        return compiled(generate(scattering.clear, self.form, masked=True))
 
     @cached_property
     def locate(self) -> Kernel:
-        return compiled(generate(tables.locate, self.form, masked=True))
+        return compiled(generate(scattering.locate, self.form, masked=True))
 
     @cached_property
     def put_in_place(self) -> Kernel:
-        return compiled(generate(tables.put_in_place, self.form, masked=True))
+        return compiled(generate(merging.put_in_place, self.form, masked=True))
 
     def nothing(self, count: int) -> list[Array]:
         """The partials of no rows."""

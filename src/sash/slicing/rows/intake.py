@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from sash.columns import Array, in_known_layouts
-from sash.errors import InvalidType
+from sash.errors import InvalidType, LateRow
 from sash.expressions import Expression, parse
 from sash.plan.logical import Plan
 from sash.slicing.rows.dictionaries import check_names, of_dictionaries
 from sash.slicing.rows.keys import span_of
 from sash.slicing.rows.plain_rows import PlainRows
 from sash.slicing.rows.timed import check_span
+from sash.types import FAR_BACK
 from sash.windows.shapes import Shape
 
 MOST_WAITING = 1 << 16
@@ -75,7 +76,7 @@ class Intake:
         self._computed: list[Expression] = [e for e in everything if e.text not in self._names]
         """Expressions that can fail on a row, so that they are tried before it is taken in."""
         self._limited: list[Shape] = [q.shape for q in plan.queries if type(q.shape).check_rows is not Shape.check_rows]
-        """Shapes that cannot be reckoned around every row."""
+        """Shapes whose windows cannot be computed around every row."""
 
     @property
     def is_full(self) -> bool:
@@ -97,6 +98,23 @@ class Intake:
         self.put_checked(arrived)
         timed = [a for a in arrived if len(a.ticks)]
         return (min(a.first for a in timed), max(a.last for a in timed)) if timed else None
+
+    def put_in_order(self, given: Any, newest: int) -> int:
+        """Take rows in that must follow ``newest`` in the order of time, or raise and take none; the time of the last."""
+        arrived = self.checked(given)
+        ticks = np.concatenate([a.ticks for a in arrived])
+        believed = ticks <= self._latest()  # the others are set aside, whatever their order
+        ticks = ticks if believed.all() else ticks[believed]
+        steps = np.diff(ticks, prepend=newest)
+        if np.any(steps < 0):
+            at = int(np.argmax(steps < 0))
+            known = pa.chunked_array([a.rows.column(self.plan.time).is_valid() for a in arrived]).to_numpy()
+            row = np.flatnonzero(known)[believed][at]
+            late = np.array([ticks[at], newest if at == 0 else ticks[at - 1]], np.int64)
+            when, before = self.plan.measure.values(late).cast(pa.string()).to_pylist()
+            raise LateRow(f"row {row} of the batch has the time {when}, after {before}; the stream was declared to be in order")
+        self.put_checked(arrived)
+        return int(ticks[-1]) if len(ticks) else FAR_BACK
 
     def put_checked(self, arrived: list[Arrived]) -> None:
         """Take rows in that :meth:`checked` has found fit."""
@@ -129,7 +147,7 @@ class Intake:
         return Arrived(batch, ticks, *span_of(ticks))
 
     def _check_windows(self, first: int, last: int) -> None:
-        """Refuse rows that windows cannot be reckoned around, but for those too far ahead, which are set aside."""
+        """Refuse rows that windows cannot be computed around, but for those too far ahead, which are set aside."""
         believed = min(last, self._latest())
         if first <= believed:
             for shape in self._limited:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash import threads
-from sash.algorithms import tables
+from sash.algorithms.pipe import kernel, sorting
 from sash.columns import arrow_column, plain
 
 Array = npt.NDArray[Any]
@@ -137,10 +137,10 @@ def span_of(values: Array) -> tuple[int, int]:
         return (int(values.min()), int(values.max())) if len(values) else (0, 0)
     parts = threads.shares(0, len(values))
     found = np.empty((len(parts), 2), np.int64)
-    kernel = tables.plain(tables.span)
+    span = kernel(sorting.span)
 
     def work(begin: int, end: int) -> None:
-        kernel(values, begin, end, found[begin // max(1, parts[0][1])])
+        span(values, begin, end, found[begin // max(1, parts[0][1])])
 
     threads.each(work, parts)
     return int(found[:, 0].min()), int(found[:, 1].max())

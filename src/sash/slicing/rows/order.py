@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import kernel, sorting
 from sash.columns import plain
 
 Array = npt.NDArray[Any]
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array]) -> Array | None:
     """The rows' places in order; None if they are in order already."""
     count = len(ticks)
-    state = tables.plain(tables.is_ordered)(codes, ticks, count)
+    state = kernel(sorting.is_ordered)(codes, ticks, count)
     order: Array | None = None
     if state != 2:
         order = _sorted(codes, key_count, ticks if state == 0 else None)
@@ -80,11 +80,11 @@ def _sorted(codes: Array, key_count: int, ticks: Array | None) -> Array:
 def _radix(values: Array, order: Array) -> Array:
     """A stable sort of rows, given in an order with their values, by these, which are not negative; both arrays are used up."""
     top = int(values.max(initial=0)).bit_length()
-    kernel = tables.plain(tables.radix_pass)
-    counts = np.empty((1 << tables.DIGIT) + 1, np.int64)
+    radix_pass = kernel(sorting.radix_pass)
+    counts = np.empty((1 << sorting.DIGIT) + 1, np.int64)
     spare_values, spare = np.empty_like(values), np.empty_like(order)
-    for shift in range(0, top, tables.DIGIT):
-        kernel(values, order, len(order), shift, counts, spare_values, spare)
+    for shift in range(0, top, sorting.DIGIT):
+        radix_pass(values, order, len(order), shift, counts, spare_values, spare)
         values, spare_values = spare_values, values
         order, spare = spare, order
     return order

@@ -21,7 +21,7 @@ from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import SortedRows, View
 from sash.slicing.ingest.cut import gather_runs, join_runs
 from sash.slicing.ingest.slices import Slices, joined, validated
-from sash.slicing.partials.columns import Partials
+from sash.slicing.partials.column_partials import Partials
 from sash.slicing.partials.stored import Kernels, StoredPartials
 from sash.slicing.rows import order
 from sash.slicing.rows.inputs import stored_fields, stored_form

@@ -10,21 +10,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.algorithms import tables
+from sash.algorithms.pipe import kernel, window_bounds
+from sash.plan.decisions import choose_store
 from sash.plan.logical import Plan, Query
-from sash.plan.stores import choose_store
 from sash.slicing import validation
-from sash.slicing.bounds.gaps import sessions
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.fold import Fold
 from sash.slicing.ingest.row_slicer import SETTLED, RowSlicer
 from sash.slicing.ingest.slices import Slices, by_key, validated, view_of
-from sash.slicing.partials.columns import Partials
+from sash.slicing.partials.column_partials import Partials
 from sash.slicing.partials.stored import StoredPartials
 from sash.slicing.partials.tree import SliceTree
 from sash.slicing.rows.timed import KeyedRows
 from sash.slicing.stores.chunks import Chunks, ChunkStore, InMemory
+from sash.slicing.stores.slice_manager import SessionEnds, SliceManager
 from sash.slicing.stores.slice_store import Commit, Step, StepSlices, StoreState, StoreStats
 from sash.types import FAR_AHEAD, FAR_BACK
 
@@ -62,15 +62,12 @@ class PartialsOnly:
         self._measured_for = 0
         """How many keys the chunks' length suits; 0 before it is known."""
         self.chunks = Chunks(self._home, None, 0, self.slicer.whole) if home is not None else self._measured(1)
-        self.merges = self.splits = self.shifts = 0
 
     def _derive_from_queries(self) -> None:
         self.choice = choose_store(self._store, self.plan.queries, self.slicer.forms)
-        self.trees = [SliceTree(f) for f in self.slicer.forms] if self.choice.algorithm == "eager" else None
-        self._is_tree_stale = True
-        """Whether slices came, went or merged since the trees were made."""
-        self._earliest_ends: dict[int, int] = {}
-        """For a session gap, a time before which no open session has its last row."""
+        trees = [SliceTree(f) for f in self.slicer.forms] if self.choice.algorithm == "eager" else None
+        self._manager = SliceManager(self.slicer, trees)
+        self._session_ends = SessionEnds()
 
     # The slice store: chunks.
 
@@ -86,7 +83,7 @@ class PartialsOnly:
     def _length(self, keys: int) -> int | None:
         """How many ticks a chunk spans, with so many keys; None if all slices share one."""
         edges = self.slicer.edges
-        if edges.others or self.trees is not None or not len(edges.every):
+        if edges.others or self._manager.trees is not None or not len(edges.every):
             return None
         most = max(self._home.fewest_edges, self._home.slices_in_chunk // max(1, keys))
         every = int(edges.every[edges.finest])
@@ -122,17 +119,15 @@ class PartialsOnly:
                 if folded.elsewhere is not None:
                     self.chunks.put(number, folded.slices)  # which has spare capacity now
                     return self._merging(folded.elsewhere)
-                self._note(span[0])
-                self.chunks.put(number, self._joined(folded.slices, folded.places, folded.joined, len(folded.places)))
+                self._session_ends.slices_came(span[0])
+                self.chunks.put(number, self._manager.written(folded.slices, folded.places, folded.joined, len(folded.places)))
                 return nothing_to_do
         return self._merging(self.slicer.slices(rows.table, ticks, rows.codes, span, inputs))
 
     def prepare_slices(self, slices: Slices, *, only: bool) -> Commit:
         if not only:
             slices = slices.with_cells(self.slicer.edges.cells(slices.first))
-        return self._merging(self._coalesced(slices))
-
-    # The slice manager: update and merge.
+        return self._merging(self._manager.coalesced(slices))
 
     def _merging(self, new: Slices) -> Commit:
         """The commit that puts slices among those that are there; those of one key with nothing between them become one."""
@@ -143,79 +138,14 @@ class PartialsOnly:
         changes: list[tuple[int, Callable[[], Slices]]] = []
         for number, part in self.chunks.split(new):
             old = self.chunks.get(number)
-            changes.append((number, self._merged(self.slicer.nothing if old is None else old, part)))
+            changes.append((number, self._manager.merged(self.slicer.nothing if old is None else old, part)))
 
         def commit() -> None:
-            self._note(new.first_begin)
+            self._session_ends.slices_came(new.first_begin)
             for number, change in changes:
                 self.chunks.put(number, change())
 
         return commit
-
-    def _merged(self, old: Slices, new: Slices) -> Callable[[], Slices]:
-        """The call that returns a chunk's slices with new ones."""
-        updated = self._updated(old, new) if len(old) else None
-        if updated is not None:
-            return updated
-        merged = self._with_others(old, new)
-        return lambda: merged
-
-    def _with_others(self, old: Slices, new: Slices) -> Slices:
-        """A chunk's slices with new ones, in memory of their own."""
-        self._is_tree_stale = True
-        if not len(old):
-            return new
-        # Of a single key, what comes before the new slices stays as it is.
-        settled = 0
-        if old.key[0] == old.key[-1] and new.key[0] == new.key[-1] == old.key[0]:
-            settled = max(0, int(np.searchsorted(old.first, new.first.min())) - 1)
-        columns = [np.concatenate([a[settled:], b]) for a, b in zip(old.columns(), new.columns(), strict=True)]
-        merged = self._coalesced(old.rebuilt(columns), len(old) - settled)
-        if settled:
-            merged = old.rebuilt([np.concatenate([a[:settled], b]) for a, b in zip(old.columns(), merged.columns(), strict=True)])
-        return merged
-
-    def _updated(self, old: Slices, new: Slices) -> Callable[[], Slices] | None:
-        """Add to slices that are there, and put newer ones behind them: the rule for small batches of a single key."""
-        if not old.key[0] == old.key[-1] == new.key[0] == new.key[-1]:
-            return None
-        old = old.with_room(len(new))
-        room, count, places, kernels = old.room, len(new), np.empty(len(new), np.int64), self.slicer.kernels
-        assert room is not None
-        joined = tables.plain(tables.find_slices)(
-            room.cell, room.first, room.last, len(old), new.cell, new.first, new.last, count,
-            self.slicer.gap, int(self.slicer.commute), places,
-        )  # fmt: skip
-        if joined == tables.ELSEWHERE:
-            return None
-        for one, states, more in zip(kernels, room.states, new.states, strict=True):
-            one.join_slices(*states, *more, joined, places)
-
-        def write() -> Slices:
-            tables.plain(tables.place_slices)(
-                room.key, room.cell, room.first, room.last, room.count, new.cell, new.first, new.last, new.count, count, joined, places,
-            )  # fmt: skip
-            for one, states, held, more, more_held in zip(kernels, room.states, room.held, new.states, new.held, strict=True):
-                one.write_slices(*states, held, *more, more_held, joined, count, places)
-            return self._joined(old, places, joined, count)
-
-        return write
-
-    def _joined(self, old: Slices, places: Array, joined: int, count: int) -> Slices:
-        """A chunk, of which ``count`` more have just been written at ``places``: the first ``joined`` ones to slices that were there."""
-        if joined < count:
-            self._is_tree_stale = True
-            assert old.room is not None
-            return old.room.beginning(len(old) + count - joined)
-        if self.trees is not None and not self._is_tree_stale:
-            for tree, states in zip(self.trees, old.states, strict=True):
-                tree.update(states, places)
-        return old
-
-    def _coalesced(self, slices: Slices, old: int = 0) -> Slices:
-        made, merges = self.slicer.coalesced(slices, old)
-        self.merges += merges
-        return made
 
     # A step.
 
@@ -224,7 +154,7 @@ class PartialsOnly:
         found = []
         for shape in (q.shape for q in self.plan.queries):
             gap = shape.session_gap
-            due = shape.next_end(after) if gap is None else self._earliest_ends.get(gap, FAR_BACK) + gap + 1
+            due = shape.next_end(after) if gap is None else self._session_ends.next_due(gap)
             found.append(FAR_BACK if due is None else due)
         return min(found, default=FAR_BACK)
 
@@ -248,24 +178,8 @@ class PartialsOnly:
         if not self.chunks.numbers:
             return self.slicer.nothing.key, []
         gaps = [(k, edges.queries[k].shape.session_gap) for k in edges.others]
-        others = [k for k, gap in gaps if gap is None or self._has_ended_session(gap, after, until)]
+        others = [k for k, gap in gaps if gap is None or self._session_ends.any_between(gap, after, until, lambda: self.slices)]
         return edges.ending(after, until), others
-
-    def _has_ended_session(self, gap: int, after: int, until: int) -> bool:
-        """Whether a session became final between two horizons."""
-        if self._earliest_ends.get(gap, FAR_BACK) + gap >= until:
-            return False
-        s = self.slices
-        ends = s.last[sessions(gap, s.key, s.first, s.last)[1] - 1]
-        ends = ends[ends + gap >= after]
-        earliest = int(ends.min(initial=FAR_AHEAD))
-        self._earliest_ends[gap] = earliest
-        return earliest + gap < until
-
-    def _note(self, oldest: int) -> None:
-        """Slices come: a session may now end with the oldest of them, but none ends earlier than it did."""
-        if self._earliest_ends:
-            self._earliest_ends = {gap: min(end, oldest) for gap, end in self._earliest_ends.items()}
 
     def _slices_for(self, periodic: Array, step: Step) -> Slices:
         """All slices, or no more than windows of periodic queries need that end in a step."""
@@ -284,10 +198,10 @@ class PartialsOnly:
         if step.emit != "final" or len(step.idle) or not view.count or not 0 < view.keys * len(which) <= MOST_TOGETHER:
             return None
         edges = self.slicer.edges
-        kernel, most = tables.plain(tables.ending_windows), FEW_WINDOWS
+        ending, most = kernel(window_bounds.ending_windows), FEW_WINDOWS
         while True:
             found = np.empty((6, most), np.int64)
-            count = kernel(
+            count = ending(
                 which, len(which), edges.size, edges.every, edges.offset, edges.since, step.closed_before, step.closed_now,
                 view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
             )  # fmt: skip
@@ -301,12 +215,7 @@ class PartialsOnly:
 
     def _partials_over(self, slices: Slices) -> list[Partials]:
         """Each aggregate over slices, which are all there are where trees stand above them."""
-        if self.trees is not None and self._is_tree_stale:
-            for tree, states in zip(self.trees, slices.states, strict=True):
-                tree.rebuild(states)
-            self._is_tree_stale = False
-        trees: list[SliceTree | None] = list(self.trees) if self.trees is not None else [None] * len(self.slicer.forms)
-        parts = zip(self.plan.columns, self.slicer.kernels, slices.states, slices.held, trees, strict=True)
+        parts = zip(self.plan.columns, self.slicer.kernels, slices.states, slices.held, self._manager.trees_over(slices), strict=True)
         return [StoredPartials(*part) for part in parts]
 
     def open_windows(self, query: Query, bounds: Bounds, due: Array, step: Step) -> Array:
@@ -342,14 +251,14 @@ class PartialsOnly:
         needed = s.first >= oldest
         if not (len(idle) and wants_everything) and needed.all():
             return
-        self._is_tree_stale = True
+        self._manager.is_tree_stale = True
         for shape in (self.slicer.edges.queries[k].shape for k in self.slicer.edges.others):
             if not shape.is_whole:
                 needed |= handler(shape).needed(shape, s.key, s.first, s.last, horizon)
         if wants_everything:
             # Only the whole matters of what is older than every edge that is needed.
             if not needed.all():
-                s = self._coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
+                s = self._manager.coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
             # Of an idle key the whole goes; an older snapshot may have other queries here, and what they need stays.
             self.chunks.put(0, s.take(np.flatnonzero(~np.isin(s.key, idle) | (s.cell != SETTLED))) if len(idle) else s)
             return
@@ -374,19 +283,20 @@ class PartialsOnly:
             assert chunk is not None
             cut = self.slicer.cut_again(chunk)
             if np.any(cut.cell != chunk.cell):
-                self._is_tree_stale = True
-                self.chunks.put(number, self._coalesced(cut, len(chunk)))
+                self._manager.is_tree_stale = True
+                self.chunks.put(number, self._manager.coalesced(cut, len(chunk)))
 
     # Queries and keys come and go.
 
     def with_queries(self, plan: Plan) -> None:
         """Slices that no edge keeps apart any more are merged."""
         slices = self.slices
-        self.plan = plan
+        self.plan, merges = plan, self._manager.merges
         self.slicer.with_queries(plan)
         self._derive_from_queries()
+        self._manager.merges = merges
         if len(slices):
-            slices = self._coalesced(self.slicer.cut_again(slices), len(slices))
+            slices = self._manager.coalesced(self.slicer.cut_again(slices), len(slices))
         self._store_again(slices, self._measured_for)
 
     def live_keys(self) -> Array:
@@ -411,17 +321,17 @@ class PartialsOnly:
         return (int(np.maximum(known, 0).sum()) if self.chunks.numbers else 0), own
 
     def stats(self) -> StoreStats:
-        return StoreStats(self.chunks.count, 0, self.merges, self.splits, self.shifts)
+        return StoreStats(self.chunks.count, 0, self._manager.merges, 0, 0)
 
     def nbytes(self) -> int:
-        return self.chunks.nbytes + sum(t.nbytes for t in self.trees or [])
+        return self.chunks.nbytes + sum(t.nbytes for t in self._manager.trees or [])
 
     def explain(self) -> list[str]:
         return [f"slices: {self.choice.algorithm} ({'; '.join(self.choice.reasons)})"]
 
     def export(self) -> StoreState:
         """All slices; or only what the next step has to know besides the chunks, where those live elsewhere."""
-        counts = {"merges": self.merges, "splits": self.splits}
+        counts = {"merges": self._manager.merges, "splits": 0}
         if self._is_elsewhere:
             measured = {"length": self.chunks.length, "origin": self.chunks.origin, "measured": self._measured_for}
             return StoreState(self.kind, {**measured, **counts})
@@ -436,7 +346,7 @@ class PartialsOnly:
             self.chunks = Chunks(self._home, length, validation.tick(facts["origin"], what), self.slicer.whole)
         else:
             self._import_table(table, keys)
-        self.merges, self.splits = (validation.whole(facts[name], what) for name in ("merges", "splits"))
+        self._manager.merges = validation.whole(facts["merges"], what)
 
     def _import_table(self, table: pa.Table, keys: int) -> None:
         what = "the state's slices"
@@ -444,7 +354,7 @@ class PartialsOnly:
             raise validation.damaged(what, "a value is missing")
         slices = validated([c.to_numpy().copy() for c in table.columns], self.slicer.nothing, keys, what)
         self._store_again(slices, int(slices.key.max(initial=0)) + 1)
-        self._is_tree_stale = True
+        self._manager.is_tree_stale = True
 
 
 def nothing_to_do() -> None:

@@ -17,7 +17,7 @@ from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import SortedRows, View, places_in_keys, runs
 from sash.slicing.ingest.cut import cut
 from sash.slicing.partials.changes import Change
-from sash.slicing.partials.columns import Partials
+from sash.slicing.partials.column_partials import Partials
 from sash.slicing.partials.incremental import kept_column
 from sash.slicing.stores.lineage import Lineage
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from sash.plan.logical import Plan, Query
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.slices import Slices
-from sash.slicing.partials.columns import Partials
+from sash.slicing.partials.column_partials import Partials
 from sash.slicing.rows.timed import KeyedRows
 from sash.types import FAR_AHEAD, FAR_BACK
 

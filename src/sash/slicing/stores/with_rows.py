@@ -80,7 +80,7 @@ class SlicesWithRows(PartialsOnly):
         except BaseException:  # a user's function raised: the rows are not taken in
             self.rows = before
             raise
-        self._note(new.first_begin)
+        self._session_ends.slices_came(new.first_begin)
         for number, change in made:
             self.chunks.put(number, change())
 
@@ -89,7 +89,7 @@ class SlicesWithRows(PartialsOnly):
         old = self.chunks.get(number)
         if old is not None:
             return self._inserted(number, old, part)
-        whole = self._coalesced(part)
+        whole = self._manager.coalesced(part)
         return lambda: whole
 
     def _keep(self, table: pa.Table, ticks: Array, codes: Array) -> None:
@@ -111,13 +111,13 @@ class SlicesWithRows(PartialsOnly):
         ties = bool(self.plan.order_by)  # rows of one time are then in an order of their own
         late = new.first <= last[of_new] if ties else new.first < last[of_new]
         if not late.any():
-            return self._merged(old, new)
-        self._is_tree_stale = True
+            return self._manager.merged(old, new)
+        self._manager.is_tree_stale = True
         dirty = np.unique(of_new[late])
         self.recomputed += len(dirty)
         again = self._from_rows(number, new.take(np.flatnonzero(np.isin(of_new, dirty))))
         kept = [old.take(np.flatnonzero(~np.isin(of_old, dirty))), new.take(np.flatnonzero(~np.isin(of_new, dirty)))]
-        whole = self._coalesced(joined([*kept, again]))
+        whole = self._manager.coalesced(joined([*kept, again]))
         return lambda: whole
 
     def _from_rows(self, number: int, wanted_slices: Slices) -> Slices:
@@ -198,7 +198,7 @@ class SlicesWithRows(PartialsOnly):
         runs = [run for number in self.chunks.numbers for run in self.rows[number]]
         empty = self.plan.schema.empty_table().select(list(self.plan.reads)).append_column(NUMBER, pa.array([], pa.int64()))
         table, _, codes = _together(runs) if runs else (empty, None, np.empty(0, np.int64))
-        facts = {"keeps_rows": False, "since": self.since, "merges": self.merges, "splits": self.splits, "kind": self.kind}
+        facts = {"keeps_rows": False, "since": self.since, "merges": self._manager.merges, "splits": 0, "kind": self.kind}
         return StoreState(self.kind, facts, table.append_column(CODE, pa.array(codes, pa.int64())))
 
     def _import_table(self, table: pa.Table, keys: int) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.errors import InvalidArgument, LateRow
+from sash.errors import InvalidArgument
 from sash.functions.udaf import UserAggregate
 from sash.plan import decisions
 from sash.plan.logical import Plan, Query, make_query
@@ -99,7 +99,8 @@ class Engine:
     def add(self, batch: Any) -> pa.Table | None:
         """Buffer rows; in a declared in-order stream, and with a watermark of its own, the results come back."""
         if self.options.ordered:
-            return self.step(max(self.position.watermark, self._put_in_order(batch)))
+            newest = self._intake.put_in_order(batch, self.position.newest)
+            return self.step(max(self.position.watermark, newest))
         span = self._intake.put(batch)
         if span is not None:
             self._due.rows_came(*span)
@@ -112,24 +113,6 @@ class Engine:
             return None
         newest = self.position.newest if self._max_ahead is not None else max(self.position.newest, self._due.newest)
         return self.advance(max(self.position.watermark, newest - self._delay)) if newest > FAR_BACK else self._emission.nothing
-
-    def _put_in_order(self, batch: Any) -> int:
-        """Buffer rows, or raise and take none; the time of the last."""
-        arrived = self._intake.checked(batch)
-        ticks = np.concatenate([a.ticks for a in arrived])
-        if self._max_ahead is not None:
-            ticks = ticks[ticks <= self._latest()]
-        steps = np.diff(ticks, prepend=self.position.newest)
-        if np.any(steps < 0):
-            at = int(np.argmax(steps < 0))
-            before = self.position.newest if at == 0 else int(ticks[at - 1])
-            row = np.flatnonzero(
-                np.concatenate([a.rows.column(self.plan.time).is_valid().to_numpy(zero_copy_only=False) for a in arrived])
-            )[at]
-            times = self.plan.measure.values(np.array([ticks[at], before], np.int64)).to_pylist()
-            raise LateRow(f"row {row} of the batch has the time {times[0]}, after {times[1]}; the stream was declared to be in order")
-        self._intake.put_checked(arrived)
-        return int(ticks[-1]) if len(ticks) else FAR_BACK
 
     def _latest(self) -> int:
         """The latest time that is believed now."""

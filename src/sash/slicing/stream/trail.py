@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing.batch.blocks import BLOCK, numbers, over_blocks
 from sash.slicing.batch.over import over_table
+from sash.slicing.batch.time_blocks import BLOCK, numbers, over_blocks
 from sash.slicing.rows.keys import encode
 from sash.slicing.rows.order import sorted_order
 

@@ -1,4 +1,4 @@
-"""How a table is sliced, and why: the rules that :mod:`sash.slicing.batch.aggregate` follows and ``sash.explain`` shows."""
+"""How a table is sliced, and why: the rules that :mod:`sash.slicing.batch.whole_table` follows and ``sash.explain`` shows."""
 
 from __future__ import annotations
 

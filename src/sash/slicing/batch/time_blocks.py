@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing.batch.aggregate import windows_of
 from sash.slicing.batch.over import over_table
+from sash.slicing.batch.whole_table import windows_of
 from sash.slicing.bounds.view import Bounds
 from sash.slicing.rows.keys import Keys, encode
 from sash.slicing.rows.timed import read

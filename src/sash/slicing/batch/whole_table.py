@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from sash.plan.choose import Choice
 from sash.plan.logical import Plan
-from sash.plan.tables import Facts, choose_slices, most_places
+from sash.plan.slicing_choice import Facts, choose_slices, most_places
 from sash.slicing.batch.results import result_table
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.cut import sort_and_cut
 from sash.slicing.ingest.scatter import edges_between, scatter
-from sash.slicing.partials.columns import Partials, partials_of
+from sash.slicing.partials.column_partials import Partials, partials_of
 from sash.slicing.partials.ranges import Ranges, look_at
 from sash.slicing.rows.timed import TimedRows, read
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.plan.logical import Plan
-from sash.slicing.batch.blocks import BLOCK
+from sash.slicing.batch.time_blocks import BLOCK
 from sash.slicing.rows.keys import encode
 
 Array = npt.NDArray[Any]

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from sash import threads
-from sash.algorithms import tables
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel, window_bounds
 from sash.slicing.bounds.view import SortedRows
 from sash.windows.shapes import Shape, Trailing, TrailingRows
 
@@ -26,11 +26,11 @@ def row_ranges(shape: Shape, rows: SortedRows) -> tuple[Array, Array]:
 @row_ranges.register
 def _(shape: Trailing, rows: SortedRows) -> tuple[Array, Array]:
     lo, hi = pooled(rows.count, "int64"), pooled(rows.count, "int64")
-    kernel = tables.plain(tables.trailing)
+    ranges_of = kernel(window_bounds.trailing)
     keys = len(rows.key_offsets) - 1
 
     def work(begin: int, end: int) -> None:
-        kernel(rows.ticks, rows.key_offsets, begin, end, shape.size, int(shape.with_start), int(shape.with_end), lo, hi)
+        ranges_of(rows.ticks, rows.key_offsets, begin, end, shape.size, int(shape.with_start), int(shape.with_end), lo, hi)
 
     threads.each(work, threads.shares(0, keys, rows_each=max(1, rows.count // max(1, keys))))
     return lo, hi

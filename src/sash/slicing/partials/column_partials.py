@@ -11,14 +11,15 @@ import pyarrow as pa
 
 from sash import columns, threads
 from sash.algebra import Objects, struct_of
-from sash.algorithms import reduce, tables
+from sash.algorithms import reduce
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import Output
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import generate, vector_reason, vector_width
 from sash.plan.logical import Column, output_type
-from sash.plan.ranges import PREFIXES, choose_ranges
+from sash.plan.range_choice import PREFIXES, choose_ranges
 from sash.slicing.partials import ranges
 from sash.slicing.partials.ranges import Ranges
 from sash.slicing.rows.inputs import Fields, evaluated, fields
@@ -109,8 +110,8 @@ class FieldPartials(Partials):
     def scatter(self, places: Array, place_count: int, kept: Array | None) -> None:
         """Make slices of rows at ``places``; then keep only some of the places."""
         form = self.inputs.form
-        module = generate(tables.scatter, form, masked=self.inputs.masked)
-        kernel, clear = compiled(module), compiled(generate(tables.clear, form, masked=True))
+        module = generate(scattering.scatter, form, masked=self.inputs.masked)
+        kernel, clear = compiled(module), compiled(generate(scattering.clear, form, masked=True))
         parts = threads.shares(0, len(places)) if place_count * 8 <= len(places) else [(0, len(places))]
         copies: list[list[Array]] = []
 
@@ -121,7 +122,7 @@ class FieldPartials(Partials):
             return states
 
         threads.each(lambda begin, end: _ignored(kernel(*self.inputs.rows, places, begin, end, *fresh())), parts or [(0, 0)])
-        add_up = compiled(generate(tables.add_up, form, masked=True, partials=True)) if len(copies) > 1 else None
+        add_up = compiled(generate(scattering.add_up, form, masked=True, partials=True)) if len(copies) > 1 else None
         for other in copies[1:]:
             assert add_up is not None
             add_up(*copies[0], *other, 0, place_count)

@@ -13,7 +13,6 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
 
@@ -323,90 +322,3 @@ def _neg(a: Any) -> Any:
             return lambda a: sub(-0.0, a)
         return lambda a: sub(0, a)
     return None
-
-
-def _float_function(name: str, python: Callable[..., Any], number: Callable[..., Any]) -> None:
-    """A function of one float that LLVM has on vectors."""
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def apply(typing_context: Any, a: Any) -> Any:
-        dtype = a.dtype if isinstance(a.dtype, types.Float) else types.float64
-
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            x = cast_lanes(context, builder, args[0], signature.args[0], dtype, a.count)
-            bits = "f64" if dtype == types.float64 else "f32"
-            function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(x.type, [x.type]), f"llvm.{name}.v{a.count}{bits}")
-            return builder.call(function, [x])
-
-        return Lanes(dtype, a.count)(a), generate
-
-    @overloads(python)
-    def choose(a: Any) -> Any:
-        return (lambda a: apply(a)) if isinstance(a, Lanes) else number
-
-
-def lane_sqrt(a: Any) -> Any:
-    return a**0.5
-
-
-def lane_fabs(a: Any) -> Any:
-    return abs(a)
-
-
-def lane_floor(a: Any) -> Any:
-    return a // 1
-
-
-def lane_ceil(a: Any) -> Any:
-    return -(-a // 1)
-
-
-def _register_float_functions() -> None:
-    import math
-
-    _float_function("sqrt", lane_sqrt, lambda a: math.sqrt(a))
-    _float_function("fabs", lane_fabs, lambda a: math.fabs(a))
-    _float_function("floor", lane_floor, lambda a: math.floor(a))
-    _float_function("ceil", lane_ceil, lambda a: math.ceil(a))
-
-
-_register_float_functions()
-
-
-def lane_abs(a: Any) -> Any:
-    return abs(a)
-
-
-@overloads(lane_abs)
-def _abs(a: Any) -> Any:
-    if isinstance(a, Lanes):
-        if isinstance(a.dtype, types.Float):
-            return lambda a: lane_fabs(a)
-        return lambda a: where(a < 0, 0 - a, a + 0)
-    return lambda a: abs(a)
-
-
-def lane_float(a: Any) -> Any:
-    return float(a)
-
-
-def lane_bool(a: Any) -> Any:
-    return bool(a)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _to_float(typing_context: Any, a: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return cast_lanes(context, builder, args[0], signature.args[0], types.float64, a.count)
-
-    return Lanes(types.float64, a.count)(a), generate
-
-
-@overloads(lane_float)
-def _lane_float(a: Any) -> Any:
-    return (lambda a: _to_float(a)) if isinstance(a, Lanes) else (lambda a: float(a))
-
-
-@overloads(lane_bool)
-def _lane_bool(a: Any) -> Any:
-    return (lambda a: a != 0) if isinstance(a, Lanes) else (lambda a: bool(a))
