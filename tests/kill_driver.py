@@ -33,7 +33,7 @@ def main(home: Path, master: str | None) -> None:
     source = spark.readStream.schema("k long, t timestamp, v long, flag boolean, id long").option("maxFilesPerTrigger", 1)
     queries = []
     for name, windows, aggs in (("all", WINDOWS, AGGS), ("plain", PLAIN, PLAIN_AGGS)):
-        frame = sash.aggregate(source.parquet(str(home / "in")), windows, aggs, watermark="4 seconds", buckets=3, **REQUEST)
+        frame = sash.aggregate(source.parquet(str(home / "in")), windows=windows, aggs=aggs, watermark="4 seconds", buckets=3, **REQUEST)
         writer = (
             frame.writeStream.format("parquet").option("path", str(home / name)).option("checkpointLocation", str(home / f"{name}-state"))
         )

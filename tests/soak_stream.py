@@ -44,7 +44,7 @@ def main(seconds: float) -> None:
             "timestamp_millis(unix_millis(timestamp) + pmod(value, 20000) * 15000 div 20000) as t", "value % 1000 as v",
         )  # fmt: skip
         request = {"by": "k", "time": "t", "watermark": "5 seconds", "idle": "10 minutes", "buckets": 4}
-        frame = sash.aggregate(rows, WINDOWS, [S.sum("v"), S.max("v"), S.count()], **request)
+        frame = sash.aggregate(rows, windows=WINDOWS, aggs=[S.sum("v"), S.max("v"), S.count()], **request)
         query = frame.writeStream.format("noop").option("checkpointLocation", f"{home}/state").trigger(processingTime="0 seconds").start()
         lines, end = [], time.monotonic() + seconds
         while time.monotonic() < end and query.isActive:

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 import sash
-from sash.plan.stream_ways import choose_stream
+from sash.plan.choices.stream_choice import choose_stream
+from sash.plan.logical import make_plan
+from sash.plan.request import Request
 from sash.slicing.persistence.transactions import InDictionary, Transaction
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.rows.keys import encode
 from sash.spark.buckets import labels
-from sash.spark.requests import Request
 from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads, Taken
 from sash.types import Duration
 
@@ -29,16 +30,16 @@ class LocalStream:
 
     def __init__(self, schema, windows, aggs, by=None, time="t", order_by=None, emit="final", lateness=None, idle=None, buckets=4,
                  delay=None, plan="auto", pocket=None):  # fmt: skip
-        self.request = Request(windows, aggs, by, time, order_by)
-        made = self.request.plan(schema)
-        self.way = choose_stream(made, [stored_form(c, schema) for c in made.columns], plan).way
+        self.request = Request.of(windows, aggs, by, time, order_by)
+        made = make_plan(schema, self.request)
+        self.strategy = choose_stream(made, [stored_form(c, schema) for c in made.columns], plan).choice
         self.labels = labels(buckets if made.by else 1)
         self.by = made.by
         self.bucket = Bucket(
-            self.request, schema, self.way, self.labels, FACTS, emit, duration(lateness), duration(idle), Clock(delay, 0, 1)
+            self.request, schema, self.strategy, self.labels, FACTS, emit, duration(lateness), duration(idle), Clock(delay, 0, 1)
         )
         with_bucket = schema.append(pa.field(BUCKET, pa.int32())) if len(self.labels) > 1 else schema
-        self.payloads = MakePayloads(self.request, with_bucket, self.way, self.labels, 1 << 20)
+        self.payloads = MakePayloads(self.request, with_bucket, self.strategy, self.labels, 1 << 20)
         self.storages = {label: InDictionary() for label in self.labels}
         # About half of all cases have no pocket, so that small states are seen in values of their own as well.
         self.pocket = Transaction.most_inlined * (len(repr((windows, aggs))) % 2) if pocket is None else pocket
@@ -83,6 +84,6 @@ class LocalStream:
 
 def in_one_process(schema, windows, aggs, **options):
     """The operator that a stream must agree with."""
-    op = sash.Operator(windows, aggs, **{k: v for k, v in options.items() if k not in ("buckets", "plan")})
+    op = sash.Operator(windows=windows, aggs=aggs, **{k: v for k, v in options.items() if k not in ("buckets", "plan")})
     op.add(schema.empty_table())
     return op

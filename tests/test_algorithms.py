@@ -126,7 +126,7 @@ def test_bulk_form(algorithm, aggregate):
 
     @given(rows=st.lists(st.integers(-50, 50), max_size=80), size=st.integers(1, 20), every=st.integers(1, 25))
     def run(rows, size, every):
-        ours = sash.rolling(np.array(rows, np.int64), size, every, aggregate, algorithm=algorithm.card.name)
+        ours = sash.rolling(np.array(rows, np.int64), size, every=every, agg=aggregate, algorithm=algorithm.card.name)
         windows = [rows[s : s + size] for s in range(0, len(rows) - size + 1, every)]
         theirs = [affine_of(w) if aggregate is affine else oracle.aggregate(aggregate, w) for w in windows]
         assert len(ours) == len(theirs)

@@ -10,12 +10,13 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.aggregates import named
-from sash.plan import ledger
-from sash.plan.choose import RULES, Shape, choose, choose_holistic
-from sash.plan.decisions import choose_store
+from sash.plan.choices import ledger
+from sash.plan.choices.rolling_choice import RULES, RollingFacts, choose, choose_holistic
+from sash.plan.choices.slicing_choice import Facts, choose_slices
+from sash.plan.choices.spark_choice import Blocks, choose_spark, time_blocks
+from sash.plan.choices.store_choice import choose_store
 from sash.plan.logical import Query, make_plan
-from sash.plan.slicing_choice import Facts, choose_slices
-from sash.plan.spark_ways import Blocks, choose_spark, time_blocks
+from sash.plan.request import Request
 from sash.slicing.rows.inputs import stored_form
 from sash.spark.catalyst import unstated
 from sash.spark.wholes import unspoken
@@ -27,13 +28,13 @@ GEOMETRIC, ORDERED = named("geometric_mean")().form(pa.float64()), affine.form(p
 MANY = 1 << 20
 
 GOLDEN = {
-    "windows_do_not_overlap": (MIN, Shape(MANY, 10, 10), "reduce", "a row is in one window at most"),
-    "whole_slices": (FLOAT_SUM, Shape(MANY, 1024, 64), "slices", "16 slices make a window"),
-    "slide_of_several": (ORDERED, Shape(MANY, 1024, 64), "blocks", "slide by 64"),
-    "long_windows_with_inverse": (INT_SUM, Shape(MANY, 10_000, 1), "tiles", "has an exact inverse"),
-    "vector_lanes": (MIN, Shape(MANY, 100, 1), "lanes", "its kernel is compiled"),
-    "exact_inverse": (INT_SUM, Shape(MANY, 100, 1, lanes="not yet"), "running", "exact inverse"),
-    "anything_else": (MIN, Shape(MANY, 100, 1, lanes="not yet"), "blocks", "takes seconds to compile"),
+    "windows_do_not_overlap": (MIN, RollingFacts(MANY, 10, 10), "reduce", "a row is in one window at most"),
+    "whole_slices": (FLOAT_SUM, RollingFacts(MANY, 1024, 64), "slices", "16 slices make a window"),
+    "slide_of_several": (ORDERED, RollingFacts(MANY, 1024, 64), "blocks", "slide by 64"),
+    "long_windows_with_inverse": (INT_SUM, RollingFacts(MANY, 10_000, 1), "tiles", "has an exact inverse"),
+    "vector_lanes": (MIN, RollingFacts(MANY, 100, 1), "lanes", "its kernel is compiled"),
+    "exact_inverse": (INT_SUM, RollingFacts(MANY, 100, 1, vector="not yet"), "running", "exact inverse"),
+    "anything_else": (MIN, RollingFacts(MANY, 100, 1, vector="not yet"), "blocks", "takes seconds to compile"),
 }
 
 
@@ -46,14 +47,14 @@ def test_rule(rule):
     form, shape, algorithm, reason = GOLDEN[rule.__name__]
     choice = choose(form, shape)
     assert choice == rule(form, shape)
-    assert choice.algorithm == algorithm
+    assert choice.choice == algorithm
     assert any(reason in r for r in choice.reasons)
 
 
 def test_reasons_against_lanes():
-    assert any("too few" in r for r in choose(MIN, Shape(1000, 10, 1)).reasons)
-    assert any("calls math.log" in r for r in choose(GEOMETRIC, Shape(MANY, 10, 1)).reasons)
-    assert choose(MIN, Shape(MANY, 100, 1, lanes="would pay")).reasons[-1].startswith("enough rows")
+    assert any("too few" in r for r in choose(MIN, RollingFacts(1000, 10, 1)).reasons)
+    assert any("calls math.log" in r for r in choose(GEOMETRIC, RollingFacts(MANY, 10, 1)).reasons)
+    assert choose(MIN, RollingFacts(MANY, 100, 1, vector="would pay")).reasons[-1].startswith("enough rows")
 
 
 def test_aggregates_without_fixed_partials():
@@ -65,14 +66,15 @@ def test_aggregates_without_fixed_partials():
         "approx_count_distinct": "objects",
     }
     for name, algorithm in expected.items():
-        assert choose_holistic(named(name)()).algorithm == algorithm
+        assert choose_holistic(named(name)()).choice == algorithm
 
 
 def test_the_ledger_pays_once():
-    book = ledger.Ledger()
-    assert not book.add("a", ledger.ROWS_THAT_PAY - 1)
-    assert not book.add("b", 5)
-    assert book.add("a", 1)
+    counts = ledger.Ledger()
+    counts.add("a", ledger.ROWS_THAT_PAY - 1)
+    assert not counts.would_pay("b", 5)
+    assert counts.would_pay("a", 1)
+    assert not counts.would_pay("a", 0)
 
 
 def test_explain_shows_plan_and_text():
@@ -81,7 +83,7 @@ def test_explain_shows_plan_and_text():
     assert "nulls are skipped" in plan
     assert "ranks" in plan
     assert "algorithm: ranks" in str(sash.explain(np.zeros(5), 2, agg="median"))
-    assert "asked for" in str(sash.explain(np.zeros(5), 2, algorithm="daba"))
+    assert "requested" in str(sash.explain(np.zeros(5), 2, algorithm="daba"))
     for algorithm in ("lanes", "blocks", "reduce", "slices", "daba", "hammer_slide", "reactive_aggregator"):
         text = str(sash.explain(np.zeros(5), 2, agg="sum", algorithm=algorithm, source=True))
         assert "def entry(" in text
@@ -103,14 +105,14 @@ def test_explain_shows_plan_and_text():
 )
 def test_slices(facts, algorithm, reason):
     choice = choose_slices(facts)
-    assert choice.algorithm == algorithm
+    assert choice.choice == algorithm
     assert reason in choice.reasons[0]
 
 
 @pytest.mark.parametrize(
     ("asked", "size", "aggregate", "algorithm", "reason"),
     [
-        ("eager", 10, "sum", "eager", "asked for"),
+        ("eager", 10, "sum", "eager", "requested"),
         ("auto", 10, "max", "lazy", "up to 10 slices"),
         ("auto", 1 << 13, "count", "lazy", "inverses are exact"),
         ("auto", 1 << 13, "max", "eager", "a FlatFAT over slices"),
@@ -121,7 +123,7 @@ def test_stores(asked, size, aggregate, algorithm, reason):
     queries = (Query("w", window, window.bind(Measure(pa.int64()))),)
     made = named(aggregate)()
     choice = choose_store(asked, queries, [made.form(*[pa.int64()] * made.arity)])
-    assert choice.algorithm == algorithm
+    assert choice.choice == algorithm
     assert reason in choice.reasons[0]
 
 
@@ -146,16 +148,16 @@ SPARK_CHOICES = {
 @pytest.mark.parametrize("name", SPARK_CHOICES)
 def test_which_way_on_spark(name):
     windows, aggs, way, reason = SPARK_CHOICES[name]
-    plan = make_plan(SPARK_SCHEMA, windows, aggs, "k", "t")
+    plan = make_plan(SPARK_SCHEMA, Request.of(windows, aggs, "k", "t"))
     forms = [stored_form(c, SPARK_SCHEMA) for c in plan.columns]
     choice = choose_spark(plan, forms, [unstated(c) for c in plan.columns], [unspoken(c, plan.order_by) for c in plan.columns])
-    assert choice.way == way
+    assert choice.choice == way
     assert choice.reasons[0].startswith(reason), choice.reasons
 
 
 def test_blocks_of_time_on_spark():
     def blocks(windows, **more):
-        return time_blocks(make_plan(SPARK_SCHEMA, windows, [S.count()], "k", "t", trailing=more.get("trailing", False)))
+        return time_blocks(make_plan(SPARK_SCHEMA, Request.of(windows, [S.count()], "k", "t", **more)))
 
     assert blocks(SLIDING)[0] == Blocks(16 * 60_000_000, 60_000_000)
     assert blocks({"a": SLIDING, "b": W.tumbling("1 hour")})[0] == Blocks(16 * 3_600_000_000, 3_600_000_000)

@@ -48,7 +48,7 @@ def numbered(table, start):
 
 def played(windows, given_steps, aggs=AGGS, **options):
     """All results, and the rows that were not late."""
-    op = sash.Operator(windows, aggs, by="k", time="t", late="output", **options)
+    op = sash.Operator(windows=windows, aggs=aggs, by="k", time="t", late="output", **options)
     op.add(numbered(batch([], 0), 0))
     now, given_rows, results = 0, [], []
     for rows, move in given_steps:
@@ -101,7 +101,7 @@ def test_slices_with_rows_keep_the_order(windows, given_steps, order_by, latenes
 
 
 def test_rows_in_order_are_joined_and_late_ones_compute_their_slice_again():
-    op = sash.Operator({"w": W.tumbling(10)}, [affine("v"), S.last("v")], time="t")
+    op = sash.Operator(windows={"w": W.tumbling(10)}, aggs=[affine("v"), S.last("v")], time="t")
     state = None
     for start in range(0, 100, 5):
         op.add(pa.table({"t": np.arange(start, start + 5), "v": np.arange(5)}))
@@ -117,7 +117,7 @@ def test_rows_in_order_are_joined_and_late_ones_compute_their_slice_again():
 def test_long_windows_read_few_slices(monkeypatch):
     """A window of 4,000 slices over 50 keys is answered from nodes; what a step looks at does not grow with the window."""
     monkeypatch.setattr(InMemory, "slices_in_chunk", 800)
-    op = sash.Operator({"w": W.sliding(4000, 1)}, [S.max("v"), S.sum("v")], by="k", time="t")
+    op = sash.Operator(windows={"w": W.sliding(4000, 1)}, aggs=[S.max("v"), S.sum("v")], by="k", time="t")
     looked = []
     everything = partials_only.PartialsOnly.step
 
@@ -146,7 +146,7 @@ def test_long_windows_read_few_slices(monkeypatch):
 def test_a_batch_touches_its_chunks_only(monkeypatch):
     """What is put is what rows fell into, and the nodes above."""
     monkeypatch.setattr(InMemory, "slices_in_chunk", 64)
-    op = sash.Operator({"w": W.sliding(640, 1)}, [S.max("v")], by="k", time="t")
+    op = sash.Operator(windows={"w": W.sliding(640, 1)}, aggs=[S.max("v")], by="k", time="t")
     put = []
     original = InMemory.put
 
@@ -208,7 +208,7 @@ TestMachineWithTinyChunks = OperatorMachine.TestCase
 
 @pytest.mark.parametrize("aggregate", [S.first("v"), S.sum("v")])
 def test_times_far_apart(aggregate):
-    op = sash.Operator({"q": W.tumbling(10**16)}, [aggregate.alias("x")], time="t")
+    op = sash.Operator(windows={"q": W.tumbling(10**16)}, aggs=[aggregate.alias("x")], time="t")
     op.add([{"t": -17 * 10**17, "v": 1}, {"t": 17 * 10**17, "v": 2}])
     assert op.advance(17 * 10**17 - 1).column("x").to_pylist() == [1]
     assert op.close().column("x").to_pylist() == [2]

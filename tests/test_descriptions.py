@@ -96,7 +96,7 @@ def test_the_type_that_an_aggregate_gives_is_part_of_it():
 def test_one_query_in_two_spellings_is_one_query():
     def described(by, window, lateness):
         op = sash.Operator(windows=window, aggs=COUNT, by=by, time="t", lateness=lateness)
-        return descriptions.canonical(descriptions.of_request(op._spec))
+        return descriptions.canonical(descriptions.of_request(op._request, op._options))
 
     assert described("k", W.tumbling("60 seconds"), "1 hour") == described(["k"], W.tumbling("1 minute"), "60 minutes")
     assert described(None, W.tumbling("1 minute"), None) == described([], W.tumbling("1 minute"), None)

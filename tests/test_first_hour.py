@@ -42,7 +42,7 @@ def test_decimals_of_every_width(make):
     for windows in (W.tumbling(10), W.sliding(20, every=10), W.session(3)):
         found = sash.aggregate(table, windows=windows, aggs=aggs, time="t")
         assert found.to_pylist() == sash.aggregate(wide, windows=windows, aggs=aggs, time="t").to_pylist()
-    op = sash.Operator(W.tumbling(10), aggs, time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=aggs, time="t")
     op.add(table)
     assert [r["max"] for r in op.close().to_pylist()] == [Decimal("1.25"), Decimal("9.99"), Decimal("2.00")]
     over = sash.over(table, windows=W.trailing(5), aggs=[S.max("d").alias("m")], time="t")
@@ -64,7 +64,7 @@ def test_categories_in_every_role(kind):
     over = sash.over(frame, windows=W.trailing(5), aggs=[S.min("k").alias("m")], by="k", time="t")
     assert over["k"].dtype == frame["k"].dtype
     assert over["m"].cast(pl.String).to_list() == ["a", "b", "a", "b", "a"]
-    op = sash.Operator(W.tumbling(10), aggs, by="k", time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=aggs, by="k", time="t")
     op.add(frame)
     op.add(frame)
     assert sorted((r["k"], r["n"]) for r in op.close().to_pylist()) == [("a", 2), ("a", 4), ("b", 2), ("b", 2)]
@@ -254,7 +254,7 @@ def test_times_reach_users_functions_in_microseconds(unit):
             {"t": [1], "x": times, "d": times.cast(pa.date64()), "p": pa.array([datetime.timedelta(seconds=5)], pa.duration(unit))}
         )
         aggs = [latest("x").alias("x"), latest("d").alias("d"), latest("p").alias("p")]
-        op = sash.Operator(W.tumbling(10), aggs, time="t")
+        op = sash.Operator(windows=W.tumbling(10), aggs=aggs, time="t")
         op.add(table)
         for out in (sash.aggregate(table, windows=W.tumbling(10), aggs=aggs, time="t"), op.close()):
             assert [out[n].to_pylist() for n in "xdp"] == [[micros], [micros // 86_400_000_000], [5_000_000]]

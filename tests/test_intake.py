@@ -23,7 +23,7 @@ def batch(*rows: tuple[int | None, int]) -> pa.RecordBatch:
 
 
 def test_batches_and_dictionaries_with_and_without_times():
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")
     for rows in (batch((1, 1), (None, 2)), batch((None, 3)), batch(), batch((5, 4), (12, 5))):
         op.add(rows)
     op.add([{"t": None, "v": 7}, {"t": 3, "v": 8}])
@@ -37,13 +37,13 @@ def test_batches_and_dictionaries_with_and_without_times():
 
 @pytest.mark.parametrize("ordered", [False, True])
 def test_a_batch_of_rows_without_a_time_gives_nothing(ordered):
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t", ordered=ordered)
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t", ordered=ordered)
     op.add(batch((None, 1)))
     assert (op.stats.rows, op.stats.without_time, op.close().num_rows) == (1, 1, 0)
 
 
 def test_a_declared_order_goes_across_the_chunks_of_a_table():
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t", ordered=True)
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t", ordered=True)
     given = op.add(pa.Table.from_batches([batch((1, 1), (None, 2)), batch((None, 3)), batch((5, 4), (12, 5))]))
     assert given.column("s").to_pylist() == [5]
     with pytest.raises(LateRow):
@@ -58,7 +58,7 @@ NANO = "2026-01-01T12:00:00.000000001"
 
 def newest(kind: pa.DataType, value: object) -> object:
     """The greatest value of a column after one row that is given as a dictionary."""
-    op = sash.Operator(W.unbounded(), [S.max("v").alias("m"), S.count().alias("n")], time="t")
+    op = sash.Operator(windows=W.unbounded(), aggs=[S.max("v").alias("m"), S.count().alias("n")], time="t")
     op.add(pa.schema([("t", pa.int64()), ("v", kind)]).empty_table())
     op.add({"t": 1, "v": value})
     (given,) = op.close().to_pylist()
@@ -92,7 +92,7 @@ def test_nothing_is_cut_off_to_fit_a_column(kind, value):
 
 
 def test_columns_that_a_batch_lacks():
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t")
     op.add([{"t": 1}, {"t": 2, "v": 7}])  # some row has it
     for rows in ({"t": 3}, {}, {"v": 1}, [{"v": 1}, {}]):
         with pytest.raises(UnknownName, match="the batch lacks"):
@@ -105,12 +105,12 @@ def test_columns_that_a_batch_lacks():
 
 
 def test_a_column_of_nulls_fits_any_type():
-    op = sash.Operator(W.tumbling(10), [S.count("v").alias("n"), S.count().alias("all")], by="k", time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.count("v").alias("n"), S.count().alias("all")], by="k", time="t")
     op.add(pa.table({"k": ["a"], "t": [1], "v": [2]}))
     op.add(pd.DataFrame({"k": [None], "t": [2], "v": [None]}))
     op.add(pd.DataFrame({"k": [], "t": [], "v": []}, dtype=object))
     assert [(r["k"], r["n"], r["all"]) for r in op.close().to_pylist()] == [("a", 1, 1), (None, 0, 1)]
-    op = sash.Operator(W.tumbling(10), [S.count().alias("n")], time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.count().alias("n")], time="t")
     op.add([{"t": 1, "v": None}])
     op.add([{"t": 1, "v": "text"}])  # the first value tells the type
     with pytest.raises(InvalidType, match="'v' is of type string"):
@@ -119,7 +119,7 @@ def test_a_column_of_nulls_fits_any_type():
 
 
 def test_a_step_before_the_first_value_takes_it_for_a_number():
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s"), S.count().alias("n")], time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s"), S.count().alias("n")], time="t")
     op.add([{"t": 1, "v": None}])
     op.add(pa.table({"t": [2], "v": pa.nulls(1)}))
     assert op.advance(1).num_rows == 0
@@ -131,12 +131,12 @@ def test_a_step_before_the_first_value_takes_it_for_a_number():
 
 def test_times_are_not_mixed():
     naive = datetime.datetime(2026, 11, 18, 12)
-    op = sash.Operator(W.tumbling("1 hour"), [S.count().alias("n")], time="t")
+    op = sash.Operator(windows=W.tumbling("1 hour"), aggs=[S.count().alias("n")], time="t")
     op.add([{"t": naive}])
     for wrong in (5, 1.5, naive.replace(tzinfo=datetime.UTC), True, "2026-11-18"):
         with pytest.raises(InvalidType, match="'t' is of type timestamp"):
             op.add([{"t": wrong}])
-    aware = sash.Operator(W.tumbling("1 hour"), [S.count().alias("n")], time="t")
+    aware = sash.Operator(windows=W.tumbling("1 hour"), aggs=[S.count().alias("n")], time="t")
     aware.add([{"t": naive.replace(tzinfo=datetime.UTC)}])
     with pytest.raises(InvalidType, match="has no time zone"):
         aware.add([{"t": naive}])

@@ -201,15 +201,15 @@ def test_slices_in_lanes():
     x = np.random.default_rng(10).integers(-1000, 1000, 50_000).astype(np.int32)
     for name in ("min", "sum", "avg", "var_pop"):
         for size, every in ((1024, 16), (1024, 64), (96, 48), (90, 9), (1024, 1024), (64, 100)):
-            expected = sash.rolling(x, size, every, name, algorithm="two_stacks")
-            np.testing.assert_allclose(sash.rolling(x, size, every, name), expected, rtol=1e-9)
+            expected = sash.rolling(x, size, every=every, agg=name, algorithm="two_stacks")
+            np.testing.assert_allclose(sash.rolling(x, size, every=every, agg=name), expected, rtol=1e-9)
 
 
 def test_threads_agree(monkeypatch):
     x = np.random.default_rng(11).normal(size=1_200_000)
     for threads in ("1", "2", "3"):
         monkeypatch.setenv("SASH_THREADS", threads)
-        results = [sash.rolling(x, 1000, every, name) for every, name in ((1, "max"), (7, "min"), (1000, "max"), (1, "median"))]
+        results = [sash.rolling(x, 1000, every=every, agg=name) for every, name in ((1, "max"), (7, "min"), (1000, "max"), (1, "median"))]
         if threads == "1":
             first = results
         for a, b in zip(first, results, strict=True):

@@ -50,7 +50,7 @@ def written(home: Path, files: int) -> pa.Table:
 def check(home: Path, table: pa.Table, spark) -> None:
     """All windows that the last watermark has passed, each once."""
     for name, windows, aggs in (("all", WINDOWS, AGGS), ("plain", PLAIN, PLAIN_AGGS)):
-        op = sash.Operator(windows, aggs, **REQUEST)
+        op = sash.Operator(windows=windows, aggs=aggs, **REQUEST)
         op.add(table)
         wanted = op.advance(pc.max(table["t"]).as_py() - datetime.timedelta(seconds=4))
         got = spark.read.parquet(str(home / name)).toArrow().select(wanted.column_names).cast(wanted.schema)

@@ -14,6 +14,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.plan.logical import make_plan
+from sash.plan.request import Request
 from sash.slicing.rows.order import FEW, of_keys_and_times, sorted_order
 from sash.spark.row_order import ORDER, TIME_BITS, ordered
 
@@ -67,7 +68,7 @@ def test_what_breaks_ties_may_be_of_any_type(kind):
     over = sash.over(table, windows=W.trailing(3), **{**request, "aggs": [S.first("v").alias("f")]})
     assert over.column("f").to_pylist() == [9, 1, 1]
     for aggs in (request["aggs"], [S.first("v").alias("f"), S.sum("v").alias("s")]):
-        op = sash.Operator(W.tumbling(10), aggs, time="t", order_by="o")
+        op = sash.Operator(windows=W.tumbling(10), aggs=aggs, time="t", order_by="o")
         op.add(table)
         row = op.close().to_pylist()[0]
         assert row.get("all", [1, 2, 9]) == [1, 2, 9]
@@ -84,7 +85,7 @@ def test_slices_in_order(seed, keys, times, count):
 def test_keys_that_differ_in_any_bits_are_in_many_groups():
     for shift in (0, 20, 40, 52):
         table = pa.table({"a": pa.array([k << shift for k in range(1, 129)], pa.int64()), "t": [0] * 128})
-        plan = make_plan(table.schema, W.tumbling(1), [S.count()], ["a"], "t", None, False)
+        plan = make_plan(table.schema, Request.of(W.tumbling(1), [S.count()], ["a"], "t"))
         assert len(set((ordered(plan, table, "t").column(ORDER).to_numpy() >> TIME_BITS).tolist())) > 120
 
 
@@ -98,7 +99,7 @@ def test_a_key_has_one_group_in_all_tables(keys, kind):
     whole = pa.array([None if a is None else a % 5 for a, _ in keys], pa.int64())
     first = (whole.cast(pa.int32()) if kind == pa.date32() else whole).cast(kind)
     table = pa.table({"a": first, "b": pa.array([b for _, b in keys], pa.int16()), "t": times})
-    plan = make_plan(table.schema, W.tumbling(1), [S.count()], ["a", "b"], "t", None, False)
+    plan = make_plan(table.schema, Request.of(W.tumbling(1), [S.count()], ["a", "b"], "t"))
     together = ordered(plan, table, "t").column(ORDER).to_numpy() >> TIME_BITS
     for row in range(len(keys)):
         assert int(ordered(plan, table.slice(row, 1), "t").column(ORDER)[0].as_py()) >> TIME_BITS == together[row]

@@ -26,7 +26,7 @@ def results(table, name):
 
 def test_one_sliding_window_has_ten_overlapping_ones_and_one_slice_a_row():
     """Section 3.3: a length of 20 s that slides by 2 s is ten buckets at any time; a row is aggregated once in slicing."""
-    op = sash.Operator({"w": W.sliding(20, 2)}, [S.sum("v").alias("s")], time="t")
+    op = sash.Operator(windows={"w": W.sliding(20, 2)}, aggs=[S.sum("v").alias("s")], time="t")
     op.add(rows(*[(t, 1) for t in range(100)]))
     assert op.stats.slices == 50
     given = op.advance(60)
@@ -36,7 +36,7 @@ def test_one_sliding_window_has_ten_overlapping_ones_and_one_slice_a_row():
 
 def test_the_last_ten_rows_every_five_seconds():
     """Section 4.4: forward context aware; rows up to a window's end decide where it begins."""
-    op = sash.Operator({"w": W.last_rows(10, every=5)}, [S.count().alias("n"), S.min("v").alias("low")], time="t")
+    op = sash.Operator(windows={"w": W.last_rows(10, every=5)}, aggs=[S.count().alias("n"), S.min("v").alias("low")], time="t")
     op.add(rows(*[(t, t) for t in range(20)]))
     given = op.advance(20)
     assert [(r["window"]["end"], r["n"], r["low"]) for r in given.to_pylist()] == [(5, 5, 0), (10, 10, 0), (15, 10, 5), (20, 10, 10)]
@@ -44,7 +44,7 @@ def test_the_last_ten_rows_every_five_seconds():
 
 def test_a_late_row_changes_the_count_of_all_that_follow():
     """Section 4.3: the aggregates of all count windows that start or end after it change."""
-    op = sash.Operator({"w": W.rows(3)}, [S.sum("v").alias("s")], time="t", emit="update", lateness=100)
+    op = sash.Operator(windows={"w": W.rows(3)}, aggs=[S.sum("v").alias("s")], time="t", emit="update", lateness=100)
     op.add(rows((1, 1), (2, 2), (4, 4), (5, 5), (6, 6), (7, 7)))
     assert [s for _, s in results(op.advance(8), "s")] == [7, 18]
     op.add(rows((3, 3)))

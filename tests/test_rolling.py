@@ -32,7 +32,7 @@ def rows_of(values, nulls):
 
 
 def check(name, arrow_type, rows, size, every):
-    result = sash.rolling(pa.array(rows, arrow_type), size, every, name)
+    result = sash.rolling(pa.array(rows, arrow_type), size, every=every, agg=name)
     expected = oracle.rolling(name, rows, size, every)
     ours = result.to_pylist()
     assert len(ours) == len(expected)
@@ -135,7 +135,7 @@ def test_result_types_are_sparks():
 @given(rows=st.lists(moderate, min_size=1, max_size=60), window=windows)
 def test_order_is_kept(rows, window):
     size, every = window
-    ours = sash.rolling(np.array(rows), size, every, affine)
+    ours = sash.rolling(np.array(rows), size, every=every, agg=affine)
     expected = [affine_of(rows[s : s + size]) for s in range(0, len(rows) - size + 1, every)]
     assert ours.tolist() == expected
 
@@ -143,7 +143,7 @@ def test_order_is_kept(rows, window):
 @given(rows=st.lists(st.one_of(st.none(), moderate), max_size=40), window=windows)
 def test_own_aggregates_skip_nulls(rows, window):
     size, every = window
-    ours = sash.rolling(pa.array(rows, pa.int64()), size, every, mean).to_pylist()
+    ours = sash.rolling(pa.array(rows, pa.int64()), size, every=every, agg=mean).to_pylist()
     for a, b in zip(ours, oracle.rolling("avg", rows, size, every), strict=True):
         assert a == b or math.isclose(a, b)
 
@@ -153,7 +153,7 @@ def test_percentiles(q):
     @given(rows=rows_of(st.one_of(moderate, st.just(3)), True), window=windows)
     def run(rows, window):
         size, every = window
-        ours = sash.rolling(pa.array(rows, pa.int64()), size, every, S.percentile(q=q)).to_pylist()
+        ours = sash.rolling(pa.array(rows, pa.int64()), size, every=every, agg=S.percentile(q=q)).to_pylist()
         for k, value in enumerate(ours):
             known = [v for v in rows[k * every : k * every + size] if v is not None]
             assert value == (oracle.quantile(known, q) if known else None)
@@ -163,7 +163,7 @@ def test_percentiles(q):
 
 def test_percentiles_over_several_chunks():
     values = np.random.default_rng(3).normal(size=30_000)
-    ours = sash.rolling(values, 999, 7, S.percentile(q=0.3))
+    ours = sash.rolling(values, 999, every=7, agg=S.percentile(q=0.3))
     view = np.lib.stride_tricks.sliding_window_view(values, 999)[::7]
     np.testing.assert_allclose(ours, np.quantile(view, 0.3, axis=1), rtol=1e-12)
 
@@ -182,11 +182,11 @@ def test_integer_sums_raise_exactly_when_a_window_does_not_fit(size):
         for every in (1, 2, size):
             picked = sums[::every]
             if all(-(2**63) <= s < 2**63 for s in picked):
-                assert sash.rolling(np.array(rows), size, every, "sum").tolist() == picked
+                assert sash.rolling(np.array(rows), size, every=every, agg="sum").tolist() == picked
             else:
                 assert not fits
                 with pytest.raises(IntegerOverflow, match="64 bits"):
-                    sash.rolling(np.array(rows), size, every, "sum")
+                    sash.rolling(np.array(rows), size, every=every, agg="sum")
 
     run()
 
@@ -281,10 +281,10 @@ def test_out_is_used():
 
 def test_sketches_stay_within_their_bounds():
     values = np.random.default_rng(0).integers(0, 5000, 4000)
-    estimate = sash.rolling(values, 3000, 500, S.approx_count_distinct(rsd=0.02))
-    exact = sash.rolling(values, 3000, 500, "count_distinct")
+    estimate = sash.rolling(values, 3000, every=500, agg=S.approx_count_distinct(rsd=0.02))
+    exact = sash.rolling(values, 3000, every=500, agg="count_distinct")
     assert np.all(np.abs(estimate / exact - 1) < 4 * 0.02)
-    approximate = sash.rolling(values, 3000, 500, S.approx_percentile(q=0.9, k=400))
+    approximate = sash.rolling(values, 3000, every=500, agg=S.approx_percentile(q=0.9, k=400))
     for k, value in enumerate(approximate):
         window = values[k * 500 : k * 500 + 3000]
         assert abs((window <= value).mean() - 0.9) < 0.03
@@ -345,8 +345,8 @@ def test_other_layouts():
 @pytest.mark.parametrize("algorithm", ["auto", "hammer_slide", "two_stacks", "reactive_aggregator"])
 def test_huge_sizes_and_slides(algorithm):
     x = np.arange(10)
-    assert sash.rolling(x, 3, 2**70, "sum", algorithm=algorithm).tolist() == [3]
-    assert sash.rolling(x, 2**70, 1, "sum", algorithm=algorithm).tolist() == []
+    assert sash.rolling(x, 3, every=2**70, agg="sum", algorithm=algorithm).tolist() == [3]
+    assert sash.rolling(x, 2**70, every=1, agg="sum", algorithm=algorithm).tolist() == []
     if algorithm == "auto":
-        assert sash.rolling(x, 2**70, 2**70, "collect_list").shape[0] == 0
-        assert sash.rolling(x, 2, 2**70, "median").tolist() == [0.5]
+        assert sash.rolling(x, 2**70, every=2**70, agg="collect_list").shape[0] == 0
+        assert sash.rolling(x, 2, every=2**70, agg="median").tolist() == [0.5]

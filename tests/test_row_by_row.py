@@ -91,7 +91,7 @@ def test_one_row_at_a_time_nearly_in_order(emit, aggs):
 
 
 def test_a_window_that_closes_while_nothing_is_due_is_not_retracted():
-    op = sash.Operator(W.tumbling(1000), [S.sum("v").alias("s")], time="t", emit="update", lateness=100)
+    op = sash.Operator(windows=W.tumbling(1000), aggs=[S.sum("v").alias("s")], time="t", emit="update", lateness=100)
     found = []
     for t in range(0, 3000, 10):
         op.add([{"t": t, "v": 1}])
@@ -124,7 +124,7 @@ def test_a_watermark_that_advances_by_itself(cases, given_rows, delay, lateness)
 
 
 def test_the_watermark_is_kept_over_a_snapshot():
-    op = sash.Operator(W.tumbling("10 seconds"), [S.count().alias("n")], time="t", watermark="2 seconds")
+    op = sash.Operator(windows=W.tumbling("10 seconds"), aggs=[S.count().alias("n")], time="t", watermark="2 seconds")
     assert op.add([{"t": EPOCH}]).num_rows == 0
     again = sash.Operator.restore(op.snapshot())
     assert again.add([{"t": EPOCH + datetime.timedelta(seconds=11)}]).num_rows == 0
@@ -139,7 +139,7 @@ def test_times_of_every_unit(unit, zone):
     moments = [EPOCH + datetime.timedelta(seconds=s) for s in (1, 5, 12, 7, 31)]
     if zone is not None:
         moments = [m.replace(tzinfo=datetime.UTC) for m in moments]
-    op = sash.Operator(W.tumbling("10 seconds"), [S.sum("v").alias("sum")], by="k", time="t")
+    op = sash.Operator(windows=W.tumbling("10 seconds"), aggs=[S.sum("v").alias("sum")], by="k", time="t")
     op.add(pa.table({"k": pa.array([], pa.string()), "t": pa.array([], t), "v": pa.array([], pa.float64())}))
     found = []
     for n, moment in enumerate(moments):
@@ -150,7 +150,7 @@ def test_times_of_every_unit(unit, zone):
 
 
 def test_rows_do_not_change_after_they_were_added():
-    op = sash.Operator(W.tumbling(10), [S.sum("v").alias("sum")], time="t")
+    op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("sum")], time="t")
     row = {"t": 1, "v": 1}
     for _ in range(3):
         op.add([row])
@@ -160,6 +160,6 @@ def test_rows_do_not_change_after_they_were_added():
 
 def test_bad_watermark():
     with pytest.raises(sash.errors.InvalidArgument, match="every row is a watermark"):
-        sash.Operator(W.tumbling(10), [S.count()], time="t", ordered=True, watermark=5)
+        sash.Operator(windows=W.tumbling(10), aggs=[S.count()], time="t", ordered=True, watermark=5)
     with pytest.raises(sash.errors.InvalidArgument, match="must not be negative"):
-        sash.Operator(W.tumbling(10), [S.count()], time="t", watermark=-5)
+        sash.Operator(windows=W.tumbling(10), aggs=[S.count()], time="t", watermark=-5)

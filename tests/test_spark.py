@@ -493,10 +493,10 @@ def test_decimals_at_the_end_of_their_type(spark):
 
 def test_a_worker_that_lacks_something_says_what(frame):
     """The function that is sent looks before it leaps; here its modules are taken away one by one."""
-    from sash.spark.requests import Request
+    from sash.plan.request import Request
     from sash.spark.tasks import MakeFragments, shipped
 
-    task = MakeFragments(Request(W.tumbling("1 second"), [S.count()], None, "t"), pa.schema([("t", pa.timestamp("us", "UTC"))]), 10)
+    task = MakeFragments(Request.of(W.tumbling("1 second"), [S.count()], None, "t"), pa.schema([("t", pa.timestamp("us", "UTC"))]), 10)
     run = shipped(task, ["t"])
     script = (
         "import sys, base64; from pyspark import cloudpickle\n"

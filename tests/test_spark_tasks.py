@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 import sash
 from sash import functions as S
 from sash import windows as W
+from sash.plan.choices.spark_choice import time_blocks
 from sash.plan.logical import make_plan
-from sash.plan.spark_ways import time_blocks
+from sash.plan.request import Request
 from sash.slicing.batch.fragments import CELL, FIRST, Fragments
 from sash.slicing.batch.time_blocks import BLOCK, block_of
 from sash.spark import batch
-from sash.spark.requests import Request
 from sash.spark.runs import Runs
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows
 from tests import window_oracle
@@ -65,7 +65,7 @@ several = st.dictionaries(st.sampled_from(["a", "b", "c"]), window_oracle.cases(
 @given(cases=several, rows=rows_strategy(), size=batches, limit=limits, seed=st.integers(0, 9), keyed=st.booleans())
 def test_rows_of_keys_in_pieces(cases, rows, size, limit, seed, keyed):
     table = table_of(rows)
-    request = Request({n: spec for n, (spec, _) in cases.items()}, [*COMMUTE, *IN_ORDER], ["k"] if keyed else [], "t", ["n"])
+    request = Request.of({n: spec for n, (spec, _) in cases.items()}, [*COMMUTE, *IN_ORDER], ["k"] if keyed else [], "t", ["n"])
     blocks, _ = time_blocks(request.plan(table.schema))
     given_rows = shuffled(in_blocks(table, "t", blocks, ahead=False), seed)
     task = AggregateRows(request, table.schema, None if blocks is None else blocks.length, limit)
@@ -81,7 +81,7 @@ sliced = window_oracle.cases().filter(lambda case: case[0].context == "context f
 )  # fmt: skip
 def test_fragments_of_any_parts(cases, rows, size, limit, seed, keyed):
     table = table_of(rows)
-    request = Request({n: spec for n, (spec, _) in cases.items()}, COMMUTE, ["k"] if keyed else [], "t")
+    request = Request.of({n: spec for n, (spec, _) in cases.items()}, COMMUTE, ["k"] if keyed else [], "t")
     plan = request.plan(table.schema)
     blocks, _ = time_blocks(plan)
     made = done(MakeFragments(request, table.schema, limit), shuffled(table, seed), size)
@@ -104,7 +104,7 @@ trailing = st.one_of(
 def test_rows_with_their_trailing_windows_in_pieces(specs, rows, size, limit, seed):
     table = table_of(rows)
     windows = {f"w{k}": spec for k, spec in enumerate(specs)}
-    request = Request(windows, [S.sum("v"), affine("coalesce(v, 0)"), S.count()], ["k"], "t", ["n"], trailing=True)
+    request = Request.of(windows, [S.sum("v"), affine("coalesce(v, 0)"), S.count()], ["k"], "t", ["n"], trailing=True)
     blocks, _ = time_blocks(request.plan(table.schema))
     wanted = sash.over(table, windows=windows, aggs=request.aggs, by="k", time="t", order_by="n")
     given_rows = shuffled(in_blocks(table, "t", blocks, ahead=True), seed)
@@ -132,9 +132,7 @@ def test_a_worker_holds_more_rows_where_they_become_few_windows():
     schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
 
     def at_once(windows, **more):
-        return (
-            batch.rows_at_once(make_plan(schema, windows, [S.sum("v")], None, "t", None, **{"empty": False, **more})) // batch.ROWS_AT_ONCE
-        )
+        return batch.rows_at_once(make_plan(schema, Request.of(windows, [S.sum("v")], None, "t", **more))) // batch.ROWS_AT_ONCE
 
     assert at_once(W.tumbling("1 minute")) == 4
     assert at_once(W.session("1 minute")) == 4

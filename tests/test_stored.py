@@ -15,12 +15,13 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.errors import InvalidSnapshot
+from sash.plan.logical import make_plan
+from sash.plan.request import Request
 from sash.slicing.persistence.descriptions import of_call
 from sash.slicing.persistence.encoding import of_arrays, to_arrays
 from sash.slicing.persistence.transactions import InDictionary, StoredChunks, Transaction
 from sash.slicing.stores import partials_only
 from sash.slicing.stream.stored_trail import StoredTrail
-from sash.spark.requests import Request
 from tests import golden_state
 from tests.own_aggregates import affine
 from tests.own_windows import FourAndFive, Moved
@@ -433,7 +434,8 @@ def test_a_source_may_give_its_columns_in_another_order():
     schema = pa.schema([("t", pa.int64()), ("k", pa.string()), ("v", pa.int64())])
     given = []
     for first, asked in ((0, schema), (6, pa.schema(list(schema)[::-1])), (12, schema)):
-        plan = Request(W.trailing(5), [S.sum("v").alias("s")], "k", "t", None, trailing=True).plan(asked)
+        request = Request.of(W.trailing(5), [S.sum("v").alias("s")], "k", "t", trailing=True)
+        plan = make_plan(asked, request)
         trail = StoredTrail(plan, storage, {"columns": {f.name: str(f.type) for f in asked}})
         rows = pa.Table.from_pylist([{"t": t, "k": "a", "v": t} for t in range(first, first + 6)], schema=asked)
         found = trail.step(first + 4, [rows])

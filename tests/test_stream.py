@@ -85,7 +85,7 @@ def in_parts(table, parts):
 
 def operator_of(table, windows, aggs, delay, **options):
     """All rows at once, then the watermark of the newest."""
-    op = sash.Operator(windows, aggs, time="t", **options)
+    op = sash.Operator(windows=windows, aggs=aggs, time="t", **options)
     op.add(table)
     newest = pc.max(table["t"]).as_py() - delay
     return op.advance(newest)
@@ -111,7 +111,7 @@ def test_tumbling_windows_by_spark_itself(folder, order_by):
 
     def frame(**more):
         options = {"by": "k", "time": "t", "order_by": order_by, "watermark": DELAY, "plan": "plain"} | more
-        return sash.aggregate(folder.source(), options.pop("windows", windows), options.pop("aggs", aggs), **options)
+        return sash.aggregate(folder.source(), windows=options.pop("windows", windows), aggs=options.pop("aggs", aggs), **options)
 
     folder.run(frame())
     folder.add(*parts[2:])
@@ -149,7 +149,7 @@ def test_all_windows_and_a_restart(folder, what):
 
     def frame():
         source = folder.source()
-        return sash.aggregate(source, specs, aggs, by="k", time="t", order_by="id", watermark=DELAY, buckets=3)
+        return sash.aggregate(source, windows=specs, aggs=aggs, by="k", time="t", order_by="id", watermark=DELAY, buckets=3)
 
     folder.run(frame())
     folder.add(parts[2], parts[3])
@@ -173,14 +173,14 @@ def test_revisions_end_where_final_results_are(folder, emit):
     options = {"by": "k", "order_by": "id"}
     aggs = [S.sum("v"), S.collect_list("id"), S.count()]
     times = {"time": "t", "watermark": "50 seconds", "lateness": "600 seconds"}
-    frame = sash.aggregate(folder.source(), specs, aggs, emit=emit, buckets=2, **times, **options)
+    frame = sash.aggregate(folder.source(), windows=specs, aggs=aggs, emit=emit, buckets=2, **times, **options)
     got = folder.run(frame, mode="update").drop_columns(["batch"])
     last: dict = {}
     for row in sorted(got.to_pylist(), key=lambda r: r["revision"]):
         identity = (row["query"], row["k"], *(row["rows"] or {"start": None}).values()) if row["query"] == "rows" else (
             row["query"], row["k"], *row["window"].values())  # fmt: skip
         last[identity] = row
-    op = sash.Operator(specs, aggs, time="t", emit=emit, lateness="600 seconds", **options)
+    op = sash.Operator(windows=specs, aggs=aggs, time="t", emit=emit, lateness="600 seconds", **options)
     op.add(table)
     newest = pc.max(table["t"]).as_py()
     wanted = op.advance(newest - datetime.timedelta(seconds=50)).to_pylist()
@@ -203,8 +203,8 @@ def test_another_aggregation_behind_it(folder):
     folder.add(*in_parts(table, 4))
     first = sash.aggregate(
         folder.source(),
-        W.tumbling("5 seconds"),
-        [S.count().alias("n")],
+        windows=W.tumbling("5 seconds"),
+        aggs=[S.count().alias("n")],
         by="k",
         time="t",
         watermark="1 second",
@@ -213,12 +213,12 @@ def test_another_aggregation_behind_it(folder):
     )
     per_minute = first.groupBy(F.window("window", "1 minute")).agg(F.sum("n").alias("n"))
     got = folder.run(per_minute, name="spark")
-    batch = sash.aggregate(table, W.tumbling("1 minute"), [S.count().alias("n")], time="t")
+    batch = sash.aggregate(table, windows=W.tumbling("1 minute"), aggs=[S.count().alias("n")], time="t")
     wanted = batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), pc.max(got["window"].combine_chunks().field("end"))))
     assert len(wanted) > 2
     assert_same(got.cast(wanted.schema), wanted, ["window"])
     timed = first.select("k", "n", F.window_time("window").alias("at"))
-    again = sash.aggregate(timed, W.tumbling("1 minute"), [S.sum("n").alias("n")], time="at", buckets=2)
+    again = sash.aggregate(timed, windows=W.tumbling("1 minute"), aggs=[S.sum("n").alias("n")], time="at", buckets=2)
     ours = folder.run(again, name="ours")
     assert_same(ours.cast(wanted.schema), wanted, ["window"])
 
@@ -230,7 +230,7 @@ def test_sessions_behind_which_another_operator_stands_lose_nothing(folder):
     seconds = [0, 1, 4, 7, 8, 20, 23, 30, 31, 60, 90]
     table = pa.table({"t": pa.array([start + datetime.timedelta(seconds=s) for s in seconds], pa.timestamp("us", "UTC"))})
     folder.add(*in_parts(table, 11))
-    sessions = sash.aggregate(folder.source(), W.session("3 seconds"), [S.count().alias("n")], time="t", watermark="0 seconds")
+    sessions = sash.aggregate(folder.source(), windows=W.session("3 seconds"), aggs=[S.count().alias("n")], time="t", watermark="0 seconds")
     got = folder.run(sessions.groupBy(F.window("window", "10 seconds")).agg(F.sum("n").alias("n")))
     assert sum(got["n"].to_pylist()) == 10  # the last one is open
     query = folder.query.lastProgress
@@ -241,8 +241,8 @@ def test_an_integer_measure_has_its_own_watermark(folder):
     table = pa.table({"k": [1, 2] * 200, "t": list(range(400)), "v": list(range(400))})
     folder.add(*in_parts(table, 4))
     specs = {"w": W.sliding(50, every=10), "s": W.session(3)}
-    got = folder.run(sash.aggregate(folder.source(), specs, [S.sum("v")], by="k", time="t", watermark=25, buckets=2))
-    op = sash.Operator(specs, [S.sum("v")], by="k", time="t")
+    got = folder.run(sash.aggregate(folder.source(), windows=specs, aggs=[S.sum("v")], by="k", time="t", watermark=25, buckets=2))
+    op = sash.Operator(windows=specs, aggs=[S.sum("v")], by="k", time="t")
     op.add(table)
     wanted = op.advance(399 - 25)
     assert_same(got.cast(wanted.schema), wanted, ["query", "k", "window"])
@@ -252,7 +252,9 @@ def test_an_integer_measure_has_its_own_watermark(folder):
 def test_a_time_column_with_a_dot_in_its_name(folder):
     table = stream_rows(120).rename_columns(["a.t" if n == "t" else n for n in stream_rows(1).column_names])
     folder.add(*in_parts(table, 3))
-    got = folder.run(sash.aggregate(folder.source(), SECONDS["sliding"], [S.sum("v")], by="k", time="a.t", watermark=DELAY, buckets=2))
+    got = folder.run(
+        sash.aggregate(folder.source(), windows=SECONDS["sliding"], aggs=[S.sum("v")], by="k", time="a.t", watermark=DELAY, buckets=2)
+    )
     assert got.num_rows > 0
     whole = sash.aggregate(table, windows=SECONDS["sliding"], aggs=[S.sum("v")], by="k", time="a.t")
     given = {(r["k"], r["window"]["start"]): r["sum(v)"] for r in whole.to_pylist()}
@@ -270,7 +272,7 @@ def test_late_rows_and_rows_ahead_are_counted(folder):
     folder.add(batch(back, back + second, None), batch(back + 100 * second, now + datetime.timedelta(days=9)))
     folder.add(batch(back + 101 * second), batch(back + 102 * second, back + second, back + 99 * second))
     aggs = [S.sum("v"), S.max("1 / v").alias("m")]  # of a row without a time nothing is asked, not even what it cannot answer
-    frame = sash.aggregate(folder.source(), W.tumbling("10 seconds"), aggs, time="t", watermark="5 seconds", max_ahead="1 day")
+    frame = sash.aggregate(folder.source(), windows=W.tumbling("10 seconds"), aggs=aggs, time="t", watermark="5 seconds", max_ahead="1 day")
     got = folder.run(frame)
     told = sash.spark.progress(folder.query)
     assert [sum(p[n] for p in told) for n in ("late_rows", "ahead", "without_time")] == [1, 1, 1]
@@ -280,7 +282,9 @@ def test_late_rows_and_rows_ahead_are_counted(folder):
 
 def test_processing_time(folder):
     folder.add(pa.table({"v": [1, 2]}), pa.table({"v": [3]}))
-    frame = sash.aggregate(folder.source(), W.tumbling("1 hour"), [S.sum("v").alias("s")], time=sash.processing_time(), emit="running")
+    frame = sash.aggregate(
+        folder.source(), windows=W.tumbling("1 hour"), aggs=[S.sum("v").alias("s")], time=sash.processing_time(), emit="running"
+    )
     got = folder.run(frame, mode="update")
     last = {row["window"]["start"]: row["s"] for row in sorted(got.to_pylist(), key=lambda row: row["revision"])}
     assert sum(last.values()) == 6
@@ -292,16 +296,16 @@ def test_a_frame_with_its_own_watermark_keeps_it(folder):
     table = stream_rows(200)
     folder.add(*in_parts(table, 2))
     own = folder.source().withWatermark("t", "20 seconds")
-    got = folder.run(sash.aggregate(own, ENDING["sliding"], [S.count()], by="k", time="t", buckets=2))
+    got = folder.run(sash.aggregate(own, windows=ENDING["sliding"], aggs=[S.count()], by="k", time="t", buckets=2))
     wanted = operator_of(table, {"window": ENDING["sliding"]}, [S.count()], DELAY, by="k").drop_columns(["query"])
     assert_same(got.cast(wanted.schema), wanted, ["k", "window"])
     with pytest.raises(InvalidArgument, match="has a watermark on 't' already"):
-        sash.aggregate(own, W.tumbling("1 second"), [S.count()], time="t", watermark="1 second")
+        sash.aggregate(own, windows=W.tumbling("1 second"), aggs=[S.count()], time="t", watermark="1 second")
     with pytest.raises(InvalidArgument, match="max_ahead= sets rows aside before"):
-        sash.aggregate(own, W.tumbling("1 second"), [S.count()], time="t", max_ahead="1 second")
+        sash.aggregate(own, windows=W.tumbling("1 second"), aggs=[S.count()], time="t", max_ahead="1 second")
     other = folder.source().selectExpr("*", "t as u").withWatermark("u", "1 second")
     with pytest.raises(InvalidArgument, match="watermark is on 'u'"):
-        sash.aggregate(other, W.tumbling("1 second"), [S.count()], time="t")
+        sash.aggregate(other, windows=W.tumbling("1 second"), aggs=[S.count()], time="t")
 
 
 def request_of(folder, changes):
@@ -343,7 +347,7 @@ def test_a_changed_query_on_an_old_checkpoint_is_refused(folder):
             folder.run(frame(**changes))
         assert sorted(p.name for p in (folder.home / "results-state" / "commits").iterdir()) == before  # the batch was not taken
     got = folder.run(frame())  # nothing was lost
-    op = sash.Operator({"window": W.tumbling("5 seconds")}, [S.sum("v + 1").alias("s")], by="k", time="t")
+    op = sash.Operator(windows={"window": W.tumbling("5 seconds")}, aggs=[S.sum("v + 1").alias("s")], by="k", time="t")
     for part in in_parts(table, 2):
         op.add(part)
     wanted = op.advance(pc.max(table["t"]).as_py() - datetime.timedelta(seconds=1)).drop_columns(["query"])
@@ -382,7 +386,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
         refused("streams need Spark's RocksDB state store")
     finally:
         spark.conf.set("spark.sql.streaming.stateStore.providerClass", provider)
-    frame = sash.aggregate(source, W.tumbling("5 seconds"), [S.sum("v")], by="k", time="t", watermark="1 second")
+    frame = sash.aggregate(source, windows=W.tumbling("5 seconds"), aggs=[S.sum("v")], by="k", time="t", watermark="1 second")
     with pytest.raises(Exception, match=r"(?i)complete"):
         frame.writeStream.format("memory").queryName("complete").outputMode("complete").start()
 
@@ -409,7 +413,7 @@ def test_a_memory_sink_and_a_listener(folder, emit):
     table = stream_rows()
     folder.add(*in_parts(table, 3))
     specs, aggs = {n: ENDING[n] for n in ("sliding", "session")}, [S.sum("v").alias("sum"), S.count().alias("n")]
-    frame = sash.aggregate(folder.source(), specs, aggs, by="k", time="t", watermark=DELAY, emit=emit, buckets=2)
+    frame = sash.aggregate(folder.source(), windows=specs, aggs=aggs, by="k", time="t", watermark=DELAY, emit=emit, buckets=2)
     name, listener = f"in_memory_{emit}", Listener()
     folder.spark.streams.addListener(listener)
     try:
@@ -445,22 +449,22 @@ def test_over_gives_each_row_once_the_watermark_has_passed_it(folder):
     folder.add(parts[0])
 
     def frame():
-        return sash.over(folder.source(), specs, aggs, by="k", time="t", order_by="id", watermark="5 seconds", buckets=2)
+        return sash.over(folder.source(), windows=specs, aggs=aggs, by="k", time="t", order_by="id", watermark="5 seconds", buckets=2)
 
     folder.run(frame())
     folder.add(*parts[1:])
     late = parts[0].slice(20, 3)
     folder.add(late)
     got = folder.run(frame())
-    wanted = sash.over(table, specs, aggs, by="k", time="t", order_by="id")
+    wanted = sash.over(table, windows=specs, aggs=aggs, by="k", time="t", order_by="id")
     horizon = pc.max(table["t"]).as_py() - datetime.timedelta(seconds=5)
     wanted = wanted.filter(pc.or_kleene(pc.less(wanted["t"], horizon), pc.is_null(wanted["t"])))
     assert_same(got.cast(wanted.schema), wanted, ["id"])
     told = sash.spark.progress(folder.query)
     assert sum(p["late_rows"] for p in told) == late.num_rows - late["t"].null_count
     assert 0 < told[-1]["kept_rows"] < 250
-    with pytest.raises(InvalidArgument, match="a row is given when the watermark has passed it"):
-        sash.over(folder.source(), specs, aggs, by="k", time="t")
+    with pytest.raises(InvalidArgument, match="a row is returned when the watermark has passed it"):
+        sash.over(folder.source(), windows=specs, aggs=aggs, by="k", time="t")
 
 
 def test_over_with_an_aggregation_behind_it(folder):
@@ -469,10 +473,10 @@ def test_over_with_an_aggregation_behind_it(folder):
     table = stream_rows(200)
     folder.add(*in_parts(table, 3))
     rows_with = sash.over(
-        folder.source(), W.trailing("10 seconds"), [S.count().alias("n")], by="k", time="t", watermark="5 seconds", buckets=2
+        folder.source(), windows=W.trailing("10 seconds"), aggs=[S.count().alias("n")], by="k", time="t", watermark="5 seconds", buckets=2
     )
     got = folder.run(rows_with.groupBy(F.window("t", "20 seconds")).agg(F.count("*").alias("rows")))
-    batch = sash.aggregate(table, W.tumbling("20 seconds"), [S.count().alias("rows")], time="t")
+    batch = sash.aggregate(table, windows=W.tumbling("20 seconds"), aggs=[S.count().alias("rows")], time="t")
     wanted = batch.filter(pc.less_equal(pc.struct_field(batch["window"], "end"), pc.max(got["window"].combine_chunks().field("end"))))
     assert len(wanted) > 5
     assert_same(got.cast(wanted.schema), wanted, ["window"])
@@ -496,7 +500,7 @@ def test_explain_says_what_a_stream_will_do(folder):
         ({"windows": W.rows(5)}, "): rows decide where windows start or end"),
         ({"windows": W.tumbling("1 second"), "aggs": [S.median("v")]}, "median(v) has no partial of fixed size: its rows are its partial"),
         ({"windows": W.tumbling("1 second"), "aggs": [S.first("v")]}, "first(v) does not commute: its rows must be in order"),
-        ({"windows": W.tumbling("1 second"), "plan": "rows"}, "before the shuffle: rows\n    as asked for"),
+        ({"windows": W.tumbling("1 second"), "plan": "rows"}, "before the shuffle: rows\n    requested"),
         (
             {"windows": W.tumbling(5), "time": "v", "watermark": 3},
             "watermark: 3 behind the newest row (sash's own, since Spark has none for this type)",

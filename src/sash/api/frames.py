@@ -2,12 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
 from sash.columns import in_known_layouts
 from sash.errors import InvalidType
+
+
+class SparkFrame(Protocol):
+    """A Spark frame, classic or Connect, by what only those have."""
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> Any: ...  # noqa: N802
+
+
+class PandasFrame(Protocol):
+    """A pandas frame, by what only those have."""
+
+    def iterrows(self) -> Any: ...
+
+
+class PolarsFrame(Protocol):
+    """A polars frame, by what only those have."""
+
+    def iter_rows(self) -> Any: ...
+
+
+FrameT = TypeVar("FrameT", bound=SparkFrame | PandasFrame | PolarsFrame)
+"""A frame whose kind the result has, too; told by its methods, since none of the three libraries need be installed."""
+
+
+class PandasSeries(Protocol):
+    """A pandas series, by what only those have."""
+
+    def to_frame(self) -> Any: ...
+    def reindex(self) -> Any: ...
+
+
+class PolarsSeries(Protocol):
+    """A polars series, by what only those have."""
+
+    def to_frame(self) -> Any: ...
+    def to_physical(self) -> Any: ...
+
+
+SeriesT = TypeVar("SeriesT", bound=PandasSeries | PolarsSeries)
+"""A series whose kind the result has, too."""
 
 
 def is_spark(data: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -18,28 +18,28 @@ from sash.algebra import Aggregate, Form, struct_of
 from sash.algorithms import distinct, ranks
 from sash.algorithms.binding import form_of
 from sash.algorithms.nulls import windows_with_rows
-from sash.algorithms.rolling import Job, Output, run, slide_modules
+from sash.algorithms.rolling import Job, Output, run
 from sash.algorithms.two_stacks import TwoStacks
-from sash.api.frames import series_like
+from sash.api.frames import SeriesT, series_like
 from sash.columns import Array, Column
 from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
-from sash.functions.call import resolve
+from sash.functions.call import Agg, resolve
 from sash.functions.udaf import UserAggregate, user_type
-from sash.kernels.compiler import is_at_hand
 from sash.kernels.sources import may_return_none, read
-from sash.plan.choose import Choice, Shape, choose, choose_holistic, forced, has_vector_kernel, vector_kernel
-from sash.plan.ledger import LEDGER
+from sash.plan.choices.rolling_choice import choose_holistic, decide, note_rows
 from sash.types import dtype
+
+Device = Literal["auto", "cpu"]
 
 
 @dataclass(frozen=True)
-class Request:
-    """What :func:`rolling` was asked for, checked."""
+class RollingRequest:
+    """The arguments of :func:`rolling`, checked."""
 
     values: pa.Array | Array
     type: pa.DataType
-    given: pa.DataType
-    """The type of what was given, where it came in another layout."""
+    own_type: pa.DataType
+    """The values' own type, where they came in another layout."""
     aggregate: Aggregate
     size: int
     every: int
@@ -50,27 +50,70 @@ class Request:
         return max(0, (len(self.values) - self.size) // self.every + 1)
 
 
+@overload
+def rolling(
+    values: npt.NDArray[Any],
+    size: int,
+    *,
+    every: int = ...,
+    agg: Agg = ...,
+    algorithm: str = ...,
+    device: Device = ...,
+    out: npt.NDArray[Any] | None = ...,
+) -> npt.NDArray[Any]: ...
+@overload
+def rolling(
+    values: SeriesT,
+    size: int,
+    *,
+    every: int = ...,
+    agg: Agg = ...,
+    algorithm: str = ...,
+    device: Device = ...,
+) -> SeriesT: ...
+@overload
 def rolling(
     values: Any,
     size: int,
+    *,
+    every: int = ...,
+    agg: Agg = ...,
+    algorithm: str = ...,
+    device: Device = ...,
+) -> pa.Array: ...
+def rolling(
+    values: Any,
+    size: int,
+    *,
     every: int = 1,
-    agg: Any = "min",
+    agg: Agg = "min",
     algorithm: str = "auto",
-    device: str = "auto",
+    device: Device = "auto",
     out: npt.NDArray[Any] | None = None,
 ) -> Any:
-    """The aggregate of every complete window of ``size`` rows that starts ``every`` rows after the one before.
+    """The aggregate of every complete window of `size` rows that starts `every` rows after the one before.
 
-    ``values`` is a NumPy array, a pandas or polars series (the result is of the same kind), or an Arrow array or a list (the result is
-    an Arrow array); nulls are skipped, or kept where the aggregate keeps them. ``agg`` is a name in :mod:`sash.functions`, one of
-    those functions without a column (``S.percentile(q=0.95)``), or a user's own aggregate. ``max_by`` and ``min_by`` give the
-    position of the first extreme. ``algorithm`` forces an algorithm; ``out`` is a NumPy array that takes the result.
+    Args:
+        values: A NumPy array, a pandas or polars series, an Arrow array, or a list. Nulls are skipped, or kept where the aggregate
+            keeps them.
+        size: The number of rows in a window.
+        every: By how many rows windows slide.
+        agg: A name in `sash.functions`, one of those functions without a column (`S.percentile(q=0.95)`), or a user's own aggregate.
+            `max_by` and `min_by` return the position of the first extreme.
+        algorithm: `"auto"`, or the name of an algorithm; `sash.explain` shows what `"auto"` chooses.
+        device: `"auto"` or `"cpu"`.
+        out: A NumPy array that takes the result; fresh memory costs about as much as the work.
 
-    >>> import numpy as np, sash
-    >>> sash.rolling(np.array([5, 3, 8, 1, 9]), 3, agg="max")
-    array([8, 8, 9])
-    >>> sash.rolling([1, None, None, 4], 2, agg="sum").to_pylist()
-    [1, None, 4]
+    Returns:
+        One value for each window: a NumPy array for a NumPy array, a series of the same kind for a pandas or polars series, an Arrow
+        array otherwise.
+
+    Examples:
+        >>> import numpy as np, sash
+        >>> sash.rolling(np.array([5, 3, 8, 1, 9]), 3, agg="max")
+        array([8, 8, 9])
+        >>> sash.rolling([1, None, None, 4], 2, agg="sum").to_pylist()
+        [1, None, 4]
     """
     request = checked(values, size, every, agg, algorithm, device)
     aggregate = request.aggregate
@@ -79,12 +122,12 @@ def rolling(
     result = _holistic(request, out) if aggregate.kind != "fields" else _fields(request, out)
     if not isinstance(result, pa.Array):
         return result
-    if request.type != request.given:
-        result = columns.restored(result, result_type(replace(request, type=request.given)))
+    if request.type != request.own_type:
+        result = columns.restored(result, result_type(replace(request, type=request.own_type)))
     return series_like(values, result)
 
 
-def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> Request:
+def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> RollingRequest:
     """The arguments of :func:`rolling`, or an error that says what is wrong with them."""
     for name, value in (("size", size), ("every", every)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
@@ -98,14 +141,14 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
         raise InvalidArgument(f"device must be 'auto' or 'cpu', not {device!r}")
     if not isinstance(algorithm, str):
         raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
-    given = columns.from_anything(values)
-    column = columns.plain(given)
+    own = columns.from_anything(values)
+    column = columns.plain(own)
     if isinstance(call.aggregate, UserAggregate) and isinstance(column, pa.Array):
-        given = column = columns.in_type(column, user_type(column.type))
+        own = column = columns.in_type(column, user_type(column.type))
     t = columns.type_of(column)
     # Beyond the rows, size and every make no difference; kernels count in 64 bits.
     size, every = min(int(size), len(column) + 1), min(int(every), len(column) + 1)
-    request = Request(column, t, columns.type_of(given), call.aggregate, size, every, algorithm)
+    request = RollingRequest(column, t, columns.type_of(own), call.aggregate, size, every, algorithm)
     logical = result_type(request)
     _check_nulls_can_be_shown(request, logical)
     if algorithm != "auto" and call.aggregate.kind != "fields":
@@ -115,17 +158,17 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
     return request
 
 
-def _check_nulls_can_be_shown(request: Request, logical: pa.DataType) -> None:
+def _check_nulls_can_be_shown(request: RollingRequest, logical: pa.DataType) -> None:
     """NumPy shows a missing float as NaN, and has nothing for other types."""
     own = isinstance(request.aggregate, UserAggregate) and isinstance(request.values, np.ndarray) and not pa.types.is_floating(logical)
     if own and may_return_none(read(request.aggregate.lower, "lower")):  # type: ignore[attr-defined]
         raise InvalidArgument(
             f"lower of {request.aggregate.label} may return None, and NumPy has no null of type {logical}; "
-            "give values as an Arrow array, or return a float"
+            "pass values as an Arrow array, or return a float"
         )
 
 
-def result_type(request: Request) -> pa.DataType:
+def result_type(request: RollingRequest) -> pa.DataType:
     """The logical type of the result."""
     aggregate, t = request.aggregate, request.type
     if isinstance(aggregate, MaxBy | MinBy):
@@ -139,7 +182,7 @@ def result_type(request: Request) -> pa.DataType:
     return aggregate.returns(t)
 
 
-def _check_out(out: Any, request: Request) -> None:
+def _check_out(out: Any, request: RollingRequest) -> None:
     if not isinstance(request.values, np.ndarray):
         raise InvalidArgument("out is for NumPy input; Arrow results are made anew")
     logical = result_type(request)
@@ -147,8 +190,8 @@ def _check_out(out: Any, request: Request) -> None:
         raise InvalidArgument(f"out cannot take a result of type {logical}")
     wanted = np.dtype(logical.to_pandas_dtype())
     if not isinstance(out, np.ndarray) or out.dtype != wanted or out.shape != (request.windows,):
-        given = f"{out.dtype}{list(out.shape)}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise InvalidArgument(f"out must be a NumPy array {wanted}[{request.windows}], not {given}")
+        passed = f"{out.dtype}{list(out.shape)}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InvalidArgument(f"out must be a NumPy array {wanted}[{request.windows}], not {passed}")
     if not out.flags.c_contiguous or not out.flags.writeable or not out.flags.aligned:
         raise InvalidArgument("out must be contiguous, aligned and writable")
     if np.may_share_memory(out, request.values):
@@ -158,7 +201,7 @@ def _check_out(out: Any, request: Request) -> None:
 # Aggregates of flat fields.
 
 
-def prepare(request: Request) -> tuple[Form, Column, Job]:
+def prepare(request: RollingRequest) -> tuple[Form, Column, Job]:
     """The form, the crossed column and the job of a request."""
     aggregate, t = request.aggregate, request.type
     column = columns.crossed(request.values, aggregate.reads)
@@ -181,25 +224,13 @@ def prepare(request: Request) -> tuple[Form, Column, Job]:
     return form, column, Job(form, rows, len(column), request.size, request.every, masked)
 
 
-def decide(request: Request, form: Form, job: Job, *, count: bool) -> Choice:
-    """The algorithm for a job; with ``count`` the rows are put into the ledger."""
-    lanes = "not yet"
-    if job.every == 1 and has_vector_kernel(form, job.count, job.size):
-        kernel = vector_kernel(form, job.size)
-        if is_at_hand(slide_modules(kernel, form, job.masked)[0]):
-            lanes = "at hand"
-        elif count and LEDGER.add(f"{kernel} of {form.name}({', '.join(form.inputs)})", job.count):
-            lanes = "would pay"
-    shape = Shape(job.count, job.size, job.every, job.masked, lanes)  # type: ignore[arg-type]
-    return choose(form, shape) if request.algorithm == "auto" else forced(request.algorithm, form, shape)
-
-
-def _fields(request: Request, out: Array | None) -> Any:
+def _fields(request: RollingRequest, out: Array | None) -> Any:
     form, column, job = prepare(request)
-    choice = decide(request, form, job, count=True)
+    decision = decide(form, job, request.algorithm)
+    note_rows(form, job, decision)
     target = out.view(np.uint8) if out is not None and out.dtype == bool else out
     direct = target is not None and target.dtype == dtype(form.outputs[0])
-    output = run(choice.algorithm, job, target if direct else None)
+    output = run(decision.choice, job, target if direct else None)
     known = _known_rows(request, column, output)
     if isinstance(request.values, np.ndarray):
         result = _as_numpy(request, output, known)
@@ -211,7 +242,7 @@ def _fields(request: Request, out: Array | None) -> Any:
     return _as_arrow(request, form, column, output, known)
 
 
-def _known_rows(request: Request, column: Column, output: Output) -> Array | None:
+def _known_rows(request: RollingRequest, column: Column, output: Output) -> Array | None:
     """Which results are not null: their window held something, and ``lower`` gave a value."""
     known = output.defined
     aggregate = request.aggregate
@@ -223,7 +254,7 @@ def _known_rows(request: Request, column: Column, output: Output) -> Array | Non
     return held if known is None else known & held
 
 
-def _as_numpy(request: Request, output: Output, known: Array | None) -> Array:
+def _as_numpy(request: RollingRequest, output: Output, known: Array | None) -> Array:
     logical = result_type(request)
     if pa.types.is_struct(logical):
         names = [f.name for f in logical]
@@ -239,7 +270,7 @@ def _as_numpy(request: Request, output: Output, known: Array | None) -> Array:
     return result
 
 
-def _as_arrow(request: Request, form: Form, column: Column, output: Output, known: Array | None) -> pa.Array:
+def _as_arrow(request: RollingRequest, form: Form, column: Column, output: Output, known: Array | None) -> pa.Array:
     raw = [columns.to_arrow(v, m, known) for v, m in zip(output.values, form.outputs, strict=True)]
     logical = result_type(request)
     if column.ranked is not None and logical == request.type:
@@ -254,14 +285,14 @@ def _as_arrow(request: Request, form: Form, column: Column, output: Output, know
 # Aggregates whose partials have no fixed size.
 
 
-def _holistic(request: Request, out: Array | None) -> Any:
-    choice = choose_holistic(request.aggregate)
-    if choice.algorithm == "ranks":
+def _holistic(request: RollingRequest, out: Array | None) -> Any:
+    algorithm = choose_holistic(request.aggregate).choice
+    if algorithm == "ranks":
         return _quantiles(request, out)
     values = pa.array(request.values) if isinstance(request.values, np.ndarray) else request.values
-    if choice.algorithm == "distinct":
+    if algorithm == "distinct":
         result = _distinct(request, values)
-    elif choice.algorithm == "gather":
+    elif algorithm == "gather":
         result = _gathered(request, values)
     else:
         result = _merged(request, values)
@@ -275,7 +306,7 @@ def _holistic(request: Request, out: Array | None) -> Any:
     return result.to_numpy(zero_copy_only=False)
 
 
-def _quantiles(request: Request, out: Array | None) -> Any:
+def _quantiles(request: RollingRequest, out: Array | None) -> Any:
     assert isinstance(request.aggregate, Percentile)
     column = columns.crossed(request.values, "double")
     results, known = ranks.roll(column.parts[0], column.valid, request.aggregate.q, request.size, request.every, request.windows, out)
@@ -284,14 +315,14 @@ def _quantiles(request: Request, out: Array | None) -> Any:
     return pa.array(results, mask=known == 0)
 
 
-def _distinct(request: Request, values: pa.Array) -> pa.Array:
+def _distinct(request: RollingRequest, values: pa.Array) -> pa.Array:
     if request.aggregate.name == "count_distinct":
         return pa.array(distinct.roll_counts(values, request.size, request.every, request.windows))
     offsets, places = distinct.roll_places(values, request.size, request.every, request.windows)
     return _list_array(offsets, values.take(pa.array(places)))
 
 
-def _gathered(request: Request, values: pa.Array) -> pa.Array:
+def _gathered(request: RollingRequest, values: pa.Array) -> pa.Array:
     present = values.is_valid().to_numpy(zero_copy_only=False)
     totals = np.concatenate([[0], np.cumsum(present, dtype=np.int64)])
     starts = np.arange(request.windows, dtype=np.int64) * request.every
@@ -311,7 +342,7 @@ def _list_array(offsets: Array, values: pa.Array) -> pa.Array:
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
 
 
-def _lists_as_numpy(request: Request, lists: pa.Array) -> Array:
+def _lists_as_numpy(request: RollingRequest, lists: pa.Array) -> Array:
     flat = lists.values.to_numpy(zero_copy_only=False)
     if request.aggregate.name == "collect_list" and lists.values.null_count == 0:
         return np.reshape(flat, (request.windows, request.size))
@@ -322,7 +353,7 @@ def _lists_as_numpy(request: Request, lists: pa.Array) -> Array:
     return result
 
 
-def _merged(request: Request, values: pa.Array) -> pa.Array:
+def _merged(request: RollingRequest, values: pa.Array) -> pa.Array:
     """Sketches: two stacks of Python objects."""
     logical = result_type(request)
     window = TwoStacks(request.aggregate, capacity=min(request.size, 1 << 20))

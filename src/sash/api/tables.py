@@ -1,144 +1,249 @@
-"""``sash.aggregate`` and ``sash.over``: windows over a whole table."""
+"""``sash.aggregate`` and ``sash.over``: windows over a whole table, or a Spark frame."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, overload
 
 import pyarrow as pa
 
-from sash.api.frames import arrow_table, is_spark, library_of, like
+from sash.api.frames import FrameT, arrow_table, is_spark, library_of, like
 from sash.columns import in_known_layouts
 from sash.errors import InvalidArgument, UnknownName
+from sash.plan.clock import ProcessingTime
 from sash.plan.grouping import grouping_of
-from sash.plan.logical import make_plan
-from sash.plan.options import EMITS, LATES, check_duration_option
-from sash.plan.stream_ways import MOST_BUCKETS
+from sash.plan.logical import Plan, make_plan
+from sash.plan.options import Emit, Late, StreamOptions
+from sash.plan.request import Aggs, By, Request, Windows
 from sash.slicing.batch.over import over_names, over_table
 from sash.slicing.batch.results import flat_names, flattened, output_schema
 from sash.slicing.batch.whole_table import aggregate_table
+from sash.types import DurationLike
 
 
+@overload
+def aggregate(
+    data: FrameT,
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = ...,
+    order_by: str | Sequence[str] | None = ...,
+    watermark: DurationLike | None = ...,
+    lateness: DurationLike | None = ...,
+    emit: Emit = ...,
+    late: Late = ...,
+    empty: bool = ...,
+    idle: DurationLike | None = ...,
+    max_ahead: DurationLike | None = ...,
+    buckets: int | None = ...,
+    plan: str = ...,
+    flatten: bool = ...,
+) -> FrameT: ...
+@overload
 def aggregate(
     data: Any,
-    windows: Any = None,
-    aggs: Any = (),
-    by: Any = None,
-    time: Any = None,
-    order_by: Any = None,
-    watermark: Any = None,
-    lateness: Any = None,
-    emit: str = "final",
-    late: str = "drop",
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = ...,
+    order_by: str | Sequence[str] | None = ...,
+    watermark: DurationLike | None = ...,
+    lateness: DurationLike | None = ...,
+    emit: Emit = ...,
+    late: Late = ...,
+    empty: bool = ...,
+    idle: DurationLike | None = ...,
+    max_ahead: DurationLike | None = ...,
+    buckets: int | None = ...,
+    plan: str = ...,
+    flatten: bool = ...,
+) -> pa.Table: ...
+def aggregate(
+    data: Any,
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = None,
+    order_by: str | Sequence[str] | None = None,
+    watermark: DurationLike | None = None,
+    lateness: DurationLike | None = None,
+    emit: Emit = "final",
+    late: Late = "drop",
     empty: bool = False,
-    idle: Any = None,
-    max_ahead: Any = None,
+    idle: DurationLike | None = None,
+    max_ahead: DurationLike | None = None,
     buckets: int | None = None,
     plan: str = "auto",
     flatten: bool = False,
 ) -> Any:
-    """The aggregates of every window of ``windows`` (one spec, or a dictionary of them) that holds a row.
+    """The aggregates of every window that holds a row.
 
-    ``data`` is a Spark frame, and then so is the result, which runs with an action; a polars or pandas frame, and the result is one, too;
-    or anything else that speaks the Arrow PyCapsule interface (pyarrow, DuckDB), and the result is a :class:`pyarrow.Table`. ``by`` names
-    columns, or is SQL over the row ("k % 2", "k % 2 as parity"). A batch is all there, so nothing in it is late: ``watermark``,
-    ``lateness`` and ``idle`` have no effect. ``flatten`` gives columns ``window_start`` and ``window_end`` instead of a struct (and
-    ``rows_start`` and ``rows_end`` for row windows). ``plan`` is for Spark frames: which way to go, where you know more about the rows than
-    their schema says ("rows" where a key has about one row in a slice).
+    Args:
+        data: A Spark frame, and then so is the result, which runs with an action; a pandas or polars frame, and the result is of the same
+            kind; or anything else that speaks the Arrow PyCapsule interface (pyarrow, DuckDB), and the result is a `pyarrow.Table`.
+        windows: One window of `sash.windows`, or a dictionary of them by name; then the result has a column `query` with the name.
+        aggs: One aggregate of `sash.functions`, or several; users' own are made with `sash.udaf`.
+        time: The column that windows are measured in: times, dates or integers. On a stream also `sash.processing_time()`.
+        by: Columns or SQL expressions over the row to group by (`"k % 2"`, `"k % 2 as parity"`), or a dictionary of them by name. By
+            default all rows are one group.
+        order_by: Columns that order rows of the same time.
+        watermark: On a stream, how far event time may lag behind the newest row. A frame with `withWatermark` keeps its own.
+        lateness: On a stream, how much longer a row may still change results.
+        emit: On a stream, `"final"` returns each window once, when nothing can change it any more; `"update"` when the watermark passes
+            its end and again after every change; `"running"` open windows too, each time they have changed.
+        late: On Spark `"drop"`: rows that come too late are counted. `"output"` is for `sash.Operator`.
+        empty: Whether a key's empty windows between two of its rows are reported, too.
+        idle: On a stream, after how much event time without a row the state of a key is dropped, for windows that never all close.
+        max_ahead: On a stream, rows that are further in front of the clock than this are set aside and counted.
+        buckets: On a stream, the number of hash buckets of keys; each is handled by one task at a time.
+        plan: How a Spark frame is computed, where more is known about the rows than their schema says: `"rows"` where a key has about one
+            row in a slice; `sash.explain` shows what `"auto"` chooses.
+        flatten: Whether the result has the columns `window_start` and `window_end` instead of a struct (and `rows_start` and `rows_end`).
 
-    >>> import pyarrow as pa, sash
-    >>> from sash import functions as S, windows as W
-    >>> rows = pa.table({"t": [1, 2, 5, 12], "cpu": [3, 4, 5, 6]})
-    >>> out = sash.aggregate(rows, windows=W.sliding(10, every=5), aggs=[S.sum("cpu").alias("total")], time="t")
-    >>> [(r["window"]["start"], r["window"]["end"], r["total"]) for r in out.to_pylist()]
-    [(-5, 5, 7), (0, 10, 12), (5, 15, 11), (10, 20, 6)]
+    Returns:
+        A frame of the kind that came in. Its columns are `query` (if `windows` is a dictionary), the `by` columns, `window`, `rows` (if
+        there are row windows), the aggregates, and on a stream `revision` and `retracted` unless `emit="final"`. In a batch nothing is
+        late: `watermark`, `lateness` and `idle` have no effect.
+
+    Examples:
+        >>> import pyarrow as pa, sash
+        >>> from sash import functions as S, windows as W
+        >>> rows = pa.table({"t": [1, 2, 5, 12], "cpu": [3, 4, 5, 6]})
+        >>> out = sash.aggregate(rows, windows=W.sliding(10, every=5), aggs=[S.sum("cpu").alias("total")], time="t")
+        >>> [(r["window"]["start"], r["window"]["end"], r["total"]) for r in out.to_pylist()]
+        [(-5, 5, 7), (0, 10, 12), (5, 15, 11), (10, 20, 6)]
     """
-    _check_stream_options(watermark, lateness, emit, late, idle, max_ahead, buckets)
-    if windows is None:
-        raise InvalidArgument("windows is missing; give one of sash.windows, e.g. W.tumbling('1 minute')")
+    request = Request.of(windows, aggs, by, time, order_by, empty=empty)
+    options = StreamOptions.of(
+        watermark=watermark, lateness=lateness, emit=emit, late=late, idle=idle, max_ahead=max_ahead, buckets=buckets, plan=plan
+    )
     if is_spark(data):
         from sash.spark.batch import aggregate_frame
         from sash.spark.frames import flattened_frame, keyed
-        from sash.spark.requests import Request
         from sash.spark.stream import aggregate_stream
-        from sash.spark.watermarks import StreamOptions
 
-        data, by = keyed(data, by)
-        request = Request(windows, aggs, by, time, order_by, empty)
-        if data.isStreaming:
-            options = StreamOptions.of(watermark, lateness, emit, late, idle, max_ahead, buckets, plan)
-            found = aggregate_stream(data, request, options)
-        else:
-            _check_batch(emit)
-            found = aggregate_frame(data, request, plan)
-        return flattened_frame(found) if flatten else found
-    _check_batch(emit)
-    if plan != "auto":
-        raise InvalidArgument(f"plan={plan!r} is for Spark frames; in one process there is only one")
-    table = in_known_layouts(arrow_table(data))
-    _check_time(time, table, data)
-    grouping = grouping_of(by, table.schema)
-    table = grouping.with_keys(table)
-    made = make_plan(table.schema, windows, aggs, grouping.names, time, order_by, empty)
-    schema = output_schema(made)
+        data, request = keyed(data, request)
+        check_carrier(data, options)
+        frame = aggregate_stream(data, request, options) if data.isStreaming else aggregate_frame(data, request, options.plan)
+        return flattened_frame(frame) if flatten else frame
+    check_carrier(data, options)
+    _, table, logical = bound(data, request)
+    schema = output_schema(logical)
     if flatten:
         flat_names(schema)
-    result = aggregate_table(made, table)
+    result = aggregate_table(logical, table)
     return like(data, flattened(result) if flatten else result)
 
 
+@overload
+def over(
+    data: FrameT,
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = ...,
+    order_by: str | Sequence[str] | None = ...,
+    watermark: DurationLike | None = ...,
+    late: Late = ...,
+    max_ahead: DurationLike | None = ...,
+    buckets: int | None = ...,
+) -> FrameT: ...
+@overload
 def over(
     data: Any,
-    windows: Any = None,
-    aggs: Any = (),
-    by: Any = None,
-    time: Any = None,
-    order_by: Any = None,
-    watermark: Any = None,
-    late: str = "drop",
-    max_ahead: Any = None,
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = ...,
+    order_by: str | Sequence[str] | None = ...,
+    watermark: DurationLike | None = ...,
+    late: Late = ...,
+    max_ahead: DurationLike | None = ...,
+    buckets: int | None = ...,
+) -> pa.Table: ...
+def over(
+    data: Any,
+    *,
+    windows: Windows,
+    aggs: Aggs,
+    time: str | ProcessingTime,
+    by: By | None = None,
+    order_by: str | Sequence[str] | None = None,
+    watermark: DurationLike | None = None,
+    late: Late = "drop",
+    max_ahead: DurationLike | None = None,
     buckets: int | None = None,
 ) -> Any:
-    """Every row of ``data`` with the aggregates of its trailing windows; the order of a table's rows is kept.
+    """Every row of the data with the aggregates of its trailing windows; the order of a table's rows is kept.
 
-    >>> import pyarrow as pa, sash
-    >>> from sash import functions as S, windows as W
-    >>> rows = pa.table({"t": [1, 2, 5, 12], "cpu": [3, 4, 5, 6]})
-    >>> sash.over(rows, windows=W.trailing(4), aggs=[S.sum("cpu").alias("recent")], time="t").column("recent").to_pylist()
-    [3, 7, 12, 6]
+    Args:
+        data: A Spark frame, a pandas or polars frame, or anything that speaks the Arrow PyCapsule interface, as for `sash.aggregate`.
+        windows: `W.trailing`, `W.trailing_rows` or `W.unbounded`, or a dictionary of them by name.
+        aggs: One aggregate of `sash.functions`, or several.
+        time: The column that windows are measured in. On a stream also `sash.processing_time()`.
+        by: Columns or SQL expressions over the row to group by.
+        order_by: Columns that order rows of the same time.
+        watermark: On a stream, how far event time may lag behind the newest row: a row is returned once the watermark has passed it.
+        late: On Spark `"drop"`: rows that come too late are counted.
+        max_ahead: On a stream, rows that are further in front of the clock than this are set aside and counted.
+        buckets: On a stream, the number of hash buckets of keys.
+
+    Returns:
+        The rows and columns of the data, and one column per aggregate and window: `spent_1h`, `spent_7d` for an aggregate `spent` and
+        windows named `1h` and `7d`; for a single window, just `spent`.
+
+    Examples:
+        >>> import pyarrow as pa, sash
+        >>> from sash import functions as S, windows as W
+        >>> rows = pa.table({"t": [1, 2, 5, 12], "cpu": [3, 4, 5, 6]})
+        >>> sash.over(rows, windows=W.trailing(4), aggs=[S.sum("cpu").alias("recent")], time="t").column("recent").to_pylist()
+        [3, 7, 12, 6]
     """
-    _check_stream_options(watermark, None, "final", late, None, max_ahead, buckets)
-    if windows is None:
-        raise InvalidArgument("windows is missing; give W.trailing(...) or W.trailing_rows(...)")
+    request = Request.of(windows, aggs, by, time, order_by, trailing=True)
+    options = StreamOptions.of(watermark=watermark, late=late, max_ahead=max_ahead, buckets=buckets)
     if is_spark(data):
         from sash.spark.batch import over_frame
         from sash.spark.frames import keyed
-        from sash.spark.requests import Request
         from sash.spark.stream import over_stream
-        from sash.spark.watermarks import StreamOptions
 
-        own = data.columns
-        data, by = keyed(data, by)
-        request = Request(windows, aggs, by, time, order_by, trailing=True)
-        if data.isStreaming:
-            found = over_stream(data, request, StreamOptions.of(watermark, None, "final", late, None, max_ahead, buckets, "auto"))
-        else:
-            found = over_frame(data, request)
-        return found.drop(*[name for name in data.columns if name not in own])
-    given = arrow_table(data)
-    table = in_known_layouts(given)
-    _check_time(time, table, data)
-    grouping = grouping_of(by, table.schema)
-    table = grouping.with_keys(table)
-    plan = make_plan(table.schema, windows, aggs, grouping.names, time, order_by, trailing=True)
-    over_names(plan)
-    result = over_table(plan, table)
-    new = result.column_names[table.num_columns :]
-    for name in new:  # the rows come back as they were given
-        given = given.append_column(result.schema.field(name), result.column(name))
-    found = like(data, given)
+        frame, request = keyed(data, request)
+        result = over_stream(frame, request, options) if frame.isStreaming else over_frame(frame, request)
+        return result.drop(*[name for name in frame.columns if name not in data.columns])
+    original, table, logical = bound(data, request)
+    over_names(logical)
+    result = over_table(logical, table)
+    for name in result.column_names[table.num_columns :]:  # the rows come back in their own types
+        original = original.append_column(result.schema.field(name), result.column(name))
+    found = like(data, original)
     if library_of(data) == "pandas":
         found.index = data.index  # so that columns can be assigned to the frame
     return found
+
+
+def bound(data: Any, request: Request) -> tuple[pa.Table, pa.Table, Plan]:
+    """The data as a table in its own types, the same in known layouts with keys that are computed, and the plan over that."""
+    original = arrow_table(data)
+    table = in_known_layouts(original)
+    _check_time(request.time, table, data)
+    grouping = grouping_of(request.by, table.schema)
+    table = grouping.with_keys(table)
+    return original, table, make_plan(table.schema, request.over_keys(grouping.names))
+
+
+def check_carrier(data: Any, options: StreamOptions) -> None:
+    """Raise if there are options that what runs the request does not have."""
+    if is_spark(data) and data.isStreaming:
+        return
+    if options.emit != "final":
+        raise InvalidArgument(f"emit={options.emit!r} is for streams; a batch reports each window once")
+    if options.plan != "auto" and not is_spark(data):
+        raise InvalidArgument(f"plan={options.plan!r} is for Spark frames; in one process there is only one")
 
 
 def _check_time(time: Any, table: pa.Table, data: Any) -> None:
@@ -146,19 +251,3 @@ def _check_time(time: Any, table: pa.Table, data: Any) -> None:
     names = [n for n in getattr(getattr(data, "index", None), "names", None) or [] if n is not None]
     if isinstance(time, str) and time in names and time not in table.column_names:
         raise UnknownName(f"time={time!r} is the index of the frame; windows are measured in a column: use frame.reset_index()")
-
-
-def _check_batch(emit: str) -> None:
-    if emit != "final":
-        raise InvalidArgument(f"emit={emit!r} is for streams; a table gives each window once")
-
-
-def _check_stream_options(watermark: Any, lateness: Any, emit: Any, late: Any, idle: Any, max_ahead: Any, buckets: Any) -> None:
-    for name, value in (("watermark", watermark), ("lateness", lateness), ("idle", idle), ("max_ahead", max_ahead)):
-        check_duration_option(name, value)
-    if emit not in EMITS:
-        raise InvalidArgument(f"emit must be one of {', '.join(EMITS)}; not {emit!r}")
-    if late not in LATES:
-        raise InvalidArgument(f"late must be one of {', '.join(LATES)}; not {late!r}")
-    if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MOST_BUCKETS):
-        raise InvalidArgument(f"buckets must be an integer from 1 to {MOST_BUCKETS:,}, not {buckets!r}")

@@ -290,10 +290,10 @@ def _slides(report: Report, rows: int) -> None:
     for kind in ("int32", "float64"):
         x = data(kind, rows)
         for every, must in ((16, 0.45), (64, 0.75), (1024, 0.8)):
-            result = sash.rolling(x, 1024, every, "min")
+            result = sash.rolling(x, 1024, every=every, agg="min")
             same(result, sliding_window_view(x, 1024)[::every].min(1), f"slide {every}")
             out = np.empty_like(result)
-            times = side_by_side({"sash": lambda: sash.rolling(x, 1024, every, "min", out=out), "np.min": lambda: np.min(x)}, 9)
+            times = side_by_side({"sash": lambda: sash.rolling(x, 1024, every=every, agg="min", out=out), "np.min": lambda: np.min(x)}, 9)
             report.figures.append(
                 Figure(f"min {kind}, size 1024, slide {every}: share of np.min", times["np.min"] / times["sash"], "", must, 0.9)
             )

@@ -72,7 +72,7 @@ def row_by_row(report: Report, rows: int) -> None:
 
 
 def _measured(case: Case, rows: int) -> float:
-    operator = sash.Operator(case.windows, [S.sum("v").alias("s")], by=case.by, time="t", **case.options)
+    operator = sash.Operator(windows=case.windows, aggs=[S.sum("v").alias("s")], by=case.by, time="t", **case.options)
     operator.add([case.row(0)])
     found = [operator.advance(case.row(0)["t"] - case.delay)]
     began = time.perf_counter()

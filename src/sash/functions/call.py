@@ -57,29 +57,34 @@ class Call:
         return f"{self._spark_name()}{condition}{alias}"
 
 
+Agg = str | Call | Aggregate | type | Callable[[], Call]
+"""What names an aggregate without columns: a name, a call, a function of ``sash.functions``, or a user's own, which mypy takes for
+a class."""
+
+
 def call(aggregate: Aggregate, *inputs: str | None) -> Call:
     """A call of ``aggregate``; inputs that are None are left open."""
-    given = [i for i in inputs if i is not None]
-    for i in given:
+    columns = [i for i in inputs if i is not None]
+    for i in columns:
         if not isinstance(i, str) or not i.strip():
             raise InvalidType(f"{aggregate.name} takes column names or SQL text, not {i!r}")
-    if given and len(given) != len(inputs):
-        raise InvalidArgument(f"{aggregate.name} takes {len(inputs)} columns, {len(given)} were given")
-    return Call(aggregate, tuple(given))
+    if columns and len(columns) != len(inputs):
+        raise InvalidArgument(f"{aggregate.name} takes {len(inputs)} columns, not {len(columns)}")
+    return Call(aggregate, tuple(columns))
 
 
-def resolve(given: Any, argument: str = "agg") -> Call:
-    """What a user may give for an aggregate: a name, a call, a function of :mod:`sash.functions`, or their own aggregate."""
-    if isinstance(given, Call):
-        return given
-    if isinstance(given, Aggregate):
-        return Call(given)
-    if isinstance(given, str):
-        if given not in registry():
-            raise unknown(f"{argument}", given, registry())
-        return Call(named(given)())
-    if isinstance(given, Callable):  # type: ignore[arg-type]
-        result = given()
+def resolve(agg: Any, argument: str = "agg") -> Call:
+    """The call that an :data:`Agg` stands for."""
+    if isinstance(agg, Call):
+        return agg
+    if isinstance(agg, Aggregate):
+        return Call(agg)
+    if isinstance(agg, str):
+        if agg not in registry():
+            raise unknown(f"{argument}", agg, registry())
+        return Call(named(agg)())
+    if isinstance(agg, Callable):  # type: ignore[arg-type]
+        result = agg()
         if isinstance(result, Call):
             return result
-    raise InvalidType(f"{argument} must be the name of an aggregate, one of sash.functions, or a class made with @sash.udaf, not {given!r}")
+    raise InvalidType(f"{argument} must be the name of an aggregate, one of sash.functions, or a class made with @sash.udaf, not {agg!r}")

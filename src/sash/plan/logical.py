@@ -1,30 +1,31 @@
-"""The logical plan: what was asked for, checked against the columns that are there, before any work starts."""
+"""The logical plan: a request bound to the columns that are there, checked before any work starts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from sash.errors import InvalidArgument, InvalidType, InvalidWindow, unknown
+from sash.errors import InvalidArgument, InvalidType, unknown
 from sash.expressions import Expression, parse
-from sash.functions.call import Call, resolve
+from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate, user_type
 from sash.plan.clock import ProcessingTime
 from sash.plan.hints import hint
+from sash.plan.request import WINDOW, Request
 from sash.types import FAR_BACK, Measure, measure_of
 from sash.windows.base import Window
 from sash.windows.shapes import Shape
 
+__all__ = ["QUERY", "RETRACTED", "REVISION", "ROWS", "WINDOW", "Column", "Plan", "Query", "make_plan"]
+
 QUERY = "query"
-WINDOW = "window"
 ROWS = "rows"
 REVISION = "revision"
 RETRACTED = "retracted"
-NO_TIME = "time is missing: name the column that windows are measured in"
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Plan:
 
     @cached_property
     def has_rows(self) -> bool:
-        """Whether row windows are asked for."""
+        """Whether there are row windows, so that results have a column of ranks."""
         return any(q.window.counts_rows and q.window.context == "forward context free" for q in self.queries)
 
     @cached_property
@@ -85,11 +86,11 @@ class Plan:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """The columns that matter, in the schema's order."""
-        found = {self.time, *self.by, *self.order_by, *self.inputs}
+        """The columns that are read, in the schema's order."""
+        names = {self.time, *self.by, *self.order_by, *self.inputs}
         for text in (text for q in self.queries for text in q.window.reads):
-            found.update(parse(text).columns(self.schema))
-        return tuple(n for n in self.schema.names if n in found)
+            names.update(parse(text).columns(self.schema))
+        return tuple(n for n in self.schema.names if n in names)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
@@ -102,34 +103,24 @@ class Plan:
         return replace(self, queries=queries)
 
 
-def make_plan(
-    schema: pa.Schema,
-    windows: Any,
-    aggs: Any,
-    by: Any = None,
-    time: Any = None,
-    order_by: Any = None,
-    empty: bool = False,
-    *,
-    trailing: bool = False,
-) -> Plan:
-    """A plan, or an error that names the argument, what was given, and what would be right."""
-    check_columns(schema, by, time, order_by)
-    named, specs = _specs(windows, trailing)
-    time = _column(time, "time", schema)
+def make_plan(schema: pa.Schema, request: Request) -> Plan:
+    """A request over these columns, or an error that names the argument, what was passed, and what would be right.
+
+    Keys that are computed are columns of the schema by now, so ``request.by`` has names alone.
+    """
+    check_columns(schema, request)
+    time = _column(request.time, "time", schema)
     measure = measure_of(schema.field(time).type, time)
-    queries = tuple(make_query(name, window, measure, schema) for name, window in specs)
-    columns = tuple(_call_column(given, schema) for given in calls_of(aggs))
-    if not isinstance(empty, bool):
-        raise InvalidArgument(f"empty must be True or False, not {empty!r}")
-    plan = Plan(schema, queries, named, columns, _names(by, "by", schema), time, measure, _names(order_by, "order_by", schema), empty)
-    for name in plan.by:
+    queries = tuple(make_query(name, window, measure, schema) for name, window in request.windows.items())
+    columns = tuple(_call_column(call, schema) for call in request.aggs)
+    by, order_by = _names(request.by, "by", schema), _names(request.order_by, "order_by", schema)
+    for name in by:
         if pa.types.is_nested(schema.field(name).type):
             raise InvalidType(f"by column {name!r} has the type {schema.field(name).type}, which cannot be grouped by; use its fields")
-    for name in plan.order_by:
+    for name in order_by:
         if pa.types.is_nested(schema.field(name).type):
             raise InvalidType(f"order_by column {name!r} has the type {schema.field(name).type}, which has no order")
-    return plan
+    return Plan(schema, queries, request.is_named, columns, by, time, measure, order_by, request.empty)
 
 
 def make_query(name: str, window: Window, measure: Measure, schema: pa.Schema) -> Query:
@@ -137,9 +128,7 @@ def make_query(name: str, window: Window, measure: Measure, schema: pa.Schema) -
     for text in window.reads:
         expression = parse(text)
         expression.columns(schema)
-        t = expression.type(schema)
-        if type(window).__name__ == "Punctuation" and not pa.types.is_boolean(t):
-            raise InvalidWindow(f"when {text!r} must be true or false for each row; it is {t}")
+        window.check_type(text, expression.type(schema))
     return Query(name, window, window.bind(measure))
 
 
@@ -161,50 +150,6 @@ def output_type(column: Column) -> pa.DataType:
         (machine,) = form_of(aggregate, *column.types).outputs
         return pa.bool_() if machine == "bool" else pa.from_numpy_dtype(machine)
     return aggregate.returns(*column.types)
-
-
-def check_request(windows: Any, aggs: Any, *, trailing: bool = False) -> None:
-    """What can be checked of windows and aggregates before columns are known."""
-    _specs(windows, trailing)
-    calls_of(aggs)
-
-
-def _specs(windows: Any, trailing: bool) -> tuple[bool, list[tuple[str, Window]]]:
-    named = isinstance(windows, Mapping)
-    given = list(windows.items()) if named else [("window", windows)]
-    if not given:
-        raise InvalidArgument("windows is empty; give at least one window")
-    for name, window in given:
-        if not isinstance(name, str) or not name:
-            raise InvalidArgument(f"windows has the name {name!r}; names are text")
-        if not isinstance(window, Window):
-            raise InvalidArgument(
-                f"windows must be made with sash.windows, or be a dictionary of such; {name!r} is {window!r}{hint(window)}"
-            )
-        if trailing and not window.is_trailing:
-            raise InvalidWindow(f"over takes trailing windows (W.trailing, W.trailing_rows); {window!r} is for sash.aggregate")
-        if not trailing and window.is_trailing:
-            raise InvalidWindow(f"{window!r} gives a result for each row: it is for sash.over")
-    return named, given
-
-
-def calls_of(aggs: Any) -> list[Call]:
-    """The calls among ``aggs``, or an error."""
-    given = list(aggs) if isinstance(aggs, list | tuple) else [aggs]
-    if not given:
-        raise InvalidArgument("aggs is empty; give at least one aggregate, e.g. S.count()")
-    for a in given:
-        if hint(a):
-            raise InvalidType(f"aggs takes aggregates of sash.functions, not {a!r}{hint(a)}")
-    calls = [resolve(a, "aggs") for a in given]
-    for call in calls:
-        aggregate = call.aggregate
-        wanted = aggregate.inputs if isinstance(aggregate, UserAggregate) else aggregate.arity
-        if wanted and not call.inputs:
-            raise InvalidArgument(
-                f'aggs: {aggregate.label} needs {"a column" if wanted == 1 else f"{wanted} columns"}, e.g. {aggregate.label}("x")'
-            )
-    return calls
 
 
 def _call_column(call: Call, schema: pa.Schema) -> Column:
@@ -237,34 +182,32 @@ def expression_of(text: str, schema: pa.Schema) -> Expression:
     return expression
 
 
-def check_columns(schema: pa.Schema, by: Any, time: Any, order_by: Any) -> None:
+def check_columns(schema: pa.Schema, request: Request) -> None:
     """The columns that are named exist, and each but once."""
     duplicates = {n for n in schema.names if schema.names.count(n) > 1}
     if duplicates:
         raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")
-    if isinstance(time, ProcessingTime):
+    if isinstance(request.time, ProcessingTime):
         raise InvalidArgument("processing_time() is for streams: the rows of a table have no time of arrival")
-    if time is None:
-        raise InvalidArgument(NO_TIME)
-    _column(time, "time", schema)
-    _names(by, "by", schema)
-    _names(order_by, "order_by", schema)
+    _column(request.time, "time", schema)
+    _names(request.by, "by", schema)
+    _names(request.order_by, "order_by", schema)
 
 
-def _column(given: Any, argument: str, schema: pa.Schema) -> str:
-    if not isinstance(given, str):
-        raise InvalidArgument(f"{argument} must be the name of a column, not {given!r}{hint(given)}")
-    if given not in schema.names:
-        raise unknown(f"column in {argument}", given, schema.names)
-    return given
+def _column(name: Any, argument: str, schema: pa.Schema) -> str:
+    if not isinstance(name, str):
+        raise InvalidArgument(f"{argument} must be the name of a column, not {name!r}{hint(name)}")
+    if name not in schema.names:
+        raise unknown(f"column in {argument}", name, schema.names)
+    return name
 
 
-def _names(given: Any, argument: str, schema: pa.Schema) -> tuple[str, ...]:
-    if given is None:
+def _names(value: Any, argument: str, schema: pa.Schema) -> tuple[str, ...]:
+    if value is None:
         return ()
-    if not isinstance(given, Iterable) or hint(given):
-        raise InvalidArgument(f"{argument} must be a column's name or several, not {given!r}{hint(given)}")
-    names = [given] if isinstance(given, str) else list(given)
+    if not isinstance(value, Iterable) or hint(value):
+        raise InvalidArgument(f"{argument} must be a column's name or several, not {value!r}{hint(value)}")
+    names = [value] if isinstance(value, str) else list(value)
     for name in names:
         _column(name, argument, schema)
     check_names(names, argument)

@@ -1,44 +1,67 @@
-"""The options of streams, checked in one place."""
+"""The options of streams, in one process and on Spark, checked in one place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sash.errors import InvalidArgument
 from sash.types import Duration
 
-EMITS = ("final", "update", "running")
-LATES = ("drop", "output")
-STORES = ("auto", "lazy", "eager")
+Emit = Literal["final", "update", "running"]
+Late = Literal["drop", "output"]
+Store = Literal["auto", "lazy", "eager"]
+EMITS: tuple[Emit, ...] = ("final", "update", "running")
+LATES: tuple[Late, ...] = ("drop", "output")
+STORES: tuple[Store, ...] = ("auto", "lazy", "eager")
+MOST_BUCKETS = 1 << 14
 
 
 @dataclass(frozen=True)
-class OperatorOptions:
-    """The settings of an operator over a stream."""
+class StreamOptions:
+    """How a stream is handled: when windows are emitted, what is late, what is kept."""
 
     ordered: bool = False
-    store: str = "auto"
+    """Whether rows are declared to come in the order of time."""
+    store: Store = "auto"
     lateness: Duration | None = None
-    emit: str = "final"
-    late: str = "drop"
+    emit: Emit = "final"
+    late: Late = "drop"
     idle: Duration | None = None
     max_ahead: Duration | None = None
     watermark: Duration | None = None
     """How far the watermark stays behind the newest row, where it advances by itself."""
+    buckets: int | None = None
+    plan: str = "auto"
 
     @staticmethod
-    def checked(*, ordered: Any = False, store: Any = "auto", emit: Any = "final", late: Any = "drop", **durations: Any) -> OperatorOptions:
+    def of(
+        *,
+        ordered: Any = False,
+        store: Any = "auto",
+        emit: Any = "final",
+        late: Any = "drop",
+        buckets: Any = None,
+        plan: Any = "auto",
+        watermark: Any = None,
+        lateness: Any = None,
+        idle: Any = None,
+        max_ahead: Any = None,
+    ) -> StreamOptions:
         """Options, or an error that names what is wrong with one."""
         check_choice("emit", emit, EMITS)
         check_choice("late", late, LATES)
         check_choice("store", store, STORES)
         if not isinstance(ordered, bool):
             raise InvalidArgument(f"ordered must be True or False, not {ordered!r}")
-        if ordered and durations.get("watermark") is not None:
+        if ordered and watermark is not None:
             raise InvalidArgument("watermark is for streams that may be out of order; with ordered=True every row is a watermark")
-        lengths = {name: check_duration_option(name, value) for name, value in durations.items()}
-        return OperatorOptions(ordered, store, emit=emit, late=late, **lengths)
+        if buckets is not None and (isinstance(buckets, bool) or not isinstance(buckets, int) or not 1 <= buckets <= MOST_BUCKETS):
+            raise InvalidArgument(f"buckets must be an integer from 1 to {MOST_BUCKETS:,}, not {buckets!r}")
+        return StreamOptions(
+            ordered, store, checked_duration("lateness", lateness), emit, late, checked_duration("idle", idle),
+            checked_duration("max_ahead", max_ahead), checked_duration("watermark", watermark), buckets, plan,
+        )  # fmt: skip
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
@@ -47,7 +70,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
         raise InvalidArgument(f"{name} must be one of {', '.join(choices)}; not {value!r}")
 
 
-def check_duration_option(name: str, value: Any) -> Duration | None:
+def checked_duration(name: str, value: Any) -> Duration | None:
     """A length of time that is not negative, or None."""
     if value is None:
         return None

@@ -1,14 +1,16 @@
-"""``sash.aggregate`` and ``sash.over`` on a batch frame: how each way of :mod:`sash.plan.spark_ways` becomes a frame."""
+"""``sash.aggregate`` and ``sash.over`` on a batch frame: how each strategy of :mod:`sash.plan.choices.spark_choice` becomes a frame."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from sash.plan.choices.spark_choice import Blocks, Strategy
 from sash.plan.logical import QUERY, WINDOW, Column, Plan
-from sash.plan.spark_ways import Blocks
+from sash.plan.request import Request
 from sash.slicing.batch.fragments import CELL, FIRST, Layout
 from sash.slicing.batch.results import output_schema
 from sash.slicing.batch.time_blocks import BLOCK
@@ -17,7 +19,6 @@ from sash.spark.catalyst import STATEMENTS, input_type
 from sash.spark.frames import TIME_WINDOW, functions_for, marked
 from sash.spark.glance import either
 from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
-from sash.spark.requests import Request
 from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
 from sash.spark.types import spark_schema
 from sash.spark.wholes import Rows, whole
@@ -30,15 +31,17 @@ MOST_PER_ROW = 24
 """Windows that a row may be in for that, given ``MORE_AT_ONCE`` times over."""
 
 
-def aggregate_frame(frame: Any, request: Request, asked: str = "auto") -> Any:
-    """The frame of all windows; ``asked`` names a plan."""
+def aggregate_frame(frame: Any, request: Request, requested: str = "auto") -> Any:
+    """The frame of all windows; ``requested`` names a strategy."""
     needs.check(needs.BATCH, "a batch")
-    prepared = prepare(frame, request, asked)
-    way = WAYS[prepared.choice.way]
-    if prepared.choice.or_rows:
-        found = either(prepared.frame, prepared.plan, lambda f: way(replace(prepared, frame=f)), lambda f: rows(replace(prepared, frame=f)))
+    prepared = prepare(frame, request, requested)
+    strategy = STRATEGIES[prepared.decision.choice]
+    if prepared.decision.or_rows:
+        found = either(
+            prepared.frame, prepared.plan, lambda f: strategy(replace(prepared, frame=f)), lambda f: rows(replace(prepared, frame=f))
+        )
     else:
-        found = way(prepared)
+        found = strategy(prepared)
     return marked(found, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else found
 
 
@@ -135,7 +138,7 @@ def catalyst(prepared: Prepared) -> Any:
 
 
 def _assembled(prepared: Prepared, slices: Any, position: str) -> Any:
-    blocks = prepared.choice.blocks
+    blocks = prepared.decision.blocks
     if blocks is not None:
         slices = _in_blocks(slices, position, -(blocks.halo - 1), 0, blocks.length)
     gathered = _gathered(slices, prepared.plan, blocks)
@@ -176,7 +179,7 @@ def fragments(prepared: Prepared) -> Any:
 
 def rows(prepared: Prepared) -> Any:
     """Rows by key and time; windows are cut from them."""
-    narrow, plan, blocks = prepared.frame, prepared.plan, prepared.choice.blocks
+    narrow, plan, blocks = prepared.frame, prepared.plan, prepared.decision.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:
         narrow = _in_blocks(narrow, position, -(blocks.halo - 1), 0, blocks.length)
@@ -190,7 +193,7 @@ def over_frame(frame: Any, request: Request) -> Any:
     needs.check(needs.BATCH, "a batch")
     prepared = prepare(frame, request)
     check_carried(frame)
-    narrow, plan, blocks = prepared.frame, prepared.plan, prepared.choice.blocks
+    narrow, plan, blocks = prepared.frame, prepared.plan, prepared.decision.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:
         narrow = _in_blocks(narrow, position, 0, blocks.halo - 1, blocks.length)
@@ -200,4 +203,4 @@ def over_frame(frame: Any, request: Request) -> Any:
     return _mapped(gathered, task, result)
 
 
-WAYS = {"plain": plain, "catalyst": catalyst, "fragments": fragments, "rows": rows}
+STRATEGIES: dict[Strategy, Callable[[Prepared], Any]] = {"plain": plain, "catalyst": catalyst, "fragments": fragments, "rows": rows}

@@ -6,9 +6,9 @@ import json
 from typing import Any
 
 from sash.errors import InvalidArgument, InvalidSnapshot
-from sash.slicing.persistence import encoding
-from sash.slicing.persistence.manifests import QUERY, other_query
-from sash.spark.frames import ASKED
+from sash.slicing.persistence import encoding, manifests
+from sash.slicing.persistence.manifests import other_query
+from sash.spark.frames import QUERY
 from sash.spark.sql import quoted
 
 STATE_VARIABLE = "sash"
@@ -18,25 +18,25 @@ def check(frame: Any, checkpoint: str) -> None:
     """Raise :class:`~sash.errors.InvalidSnapshot` if a streaming frame of ours cannot go on from a checkpoint, and name the difference.
 
     Without it, the first micro-batch that has rows fails with the same message. A folder in which no query has run yet is fine. ``frame``
-    is what ``sash.aggregate`` or ``sash.over`` gave, or a frame made from it that still has the window (or the time) among its columns.
+    is what ``sash.aggregate`` or ``sash.over`` returned, or a frame made from it that still has the window (or the time) among its columns.
     """
-    asked = [f.metadata[ASKED] for f in frame.schema.fields if ASKED in (f.metadata or {})]
-    if not asked:
+    requested = [f.metadata[QUERY] for f in frame.schema.fields if QUERY in (f.metadata or {})]
+    if not requested:
         raise InvalidArgument(
             "frame is not a stream of sash.aggregate or sash.over, or it has lost the window column: check it before that"
         )
-    if any(json.loads(text).get("plan") == "plain" for text in asked):
+    if any(json.loads(text).get("plan") == "plain" for text in requested):
         raise InvalidArgument(
-            "plan='plain' keeps Spark's own state, which does not say what it was asked for: there is nothing to compare with"
+            "plan='plain' keeps Spark's own state, which does not name the query that it is of: there is nothing to compare with"
         )
     for old in _queries(frame.sparkSession, str(checkpoint)):
-        found = [other_query(old, json.loads(text)) for text in asked]
+        found = [other_query(old, json.loads(text)) for text in requested]
         if all(problem is not None for problem in found):
             raise InvalidSnapshot(found[0])
 
 
 def _queries(session: Any, checkpoint: str) -> list[dict[str, Any]]:
-    """What the queries were asked for whose state a checkpoint has."""
+    """The queries whose state a checkpoint has."""
     try:
         operators = session.read.format("state-metadata").load(checkpoint).select("operatorId", "operatorName").distinct().collect()
     except Exception as error:
@@ -46,7 +46,7 @@ def _queries(session: Any, checkpoint: str) -> list[dict[str, Any]]:
     found = []
     for operator in sorted({row.operatorId for row in operators if "transformWithState" in row.operatorName}):
         reader = session.read.format("statestore").option("operatorId", operator).option("stateVarName", STATE_VARIABLE)
-        values = reader.load(checkpoint).where(f"{quoted('key')} is not null and user_map_key.name = '{QUERY}'")
+        values = reader.load(checkpoint).where(f"{quoted('key')} is not null and user_map_key.name = '{manifests.QUERY}'")
         rows = values.selectExpr("user_map_value.value as value").limit(1).collect()
         found += [encoding.to_json(bytes(row.value), "the state's query") for row in rows]
     return found

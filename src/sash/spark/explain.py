@@ -6,15 +6,12 @@ from typing import Any
 
 from sash.functions.call import Call
 from sash.plan.logical import Plan, output_type
-from sash.plan.stream_ways import StreamChoice, choose_stream
-from sash.slicing.rows.inputs import stored_form
+from sash.plan.options import StreamOptions
+from sash.plan.request import Request
 from sash.spark.frames import is_connect
-from sash.spark.plain_stream import check_plain
 from sash.spark.prepare import prepare
-from sash.spark.requests import Request
 from sash.spark.sessions import ANY_SIZE, BYTES_PER_BATCH
-from sash.spark.stream import ask
-from sash.spark.watermarks import StreamOptions
+from sash.spark.stream import prepare_stream
 
 STAGES = {
     "plain": ("rows -> Catalyst: key, window -> shuffle -> results",),
@@ -26,41 +23,33 @@ STAGES = {
 
 def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list[str]:
     """What a stream will do, as lines of text; nothing is started."""
-    asked = ask(frame, request, options)
-    plan, options = asked.plan, asked.clock.options
+    prepared = prepare_stream(frame, request, options)
+    plan, clock, options, decision = prepared.plan, prepared.clock, prepared.options, prepared.decision
     lines = _queries(frame, request, plan, "a stream of Spark")
-    if asked.clock.own:
+    if clock.own:
         lines.append("  watermark: the frame's own")
     elif options.watermark is None:
         lines.append("  watermark: none")
     else:
-        whose = "Spark's" if asked.clock.event_time else "sash's own, since Spark has none for this type"
+        whose = "Spark's" if clock.event_time else "sash's own, since Spark has none for this type"
         lines.append(f"  watermark: {options.watermark!r} behind the newest row ({whose})")
-    if options.plan == "plain":
-        check_plain(plan, asked.clock)
-        return [
-            *lines,
-            f"  emit: {options.emit}",
-            "  plan: plain",
-            "    Spark's own aggregation and state, as asked for",
-            *_columns(asked.calls, plan),
-        ]
-    forms = [stored_form(c, asked.schema) for c in plan.columns]
-    choice = StreamChoice("rows", "rows wait for the watermark") if request.trailing else choose_stream(plan, forms, options.plan)
-    lines += [f"  emit: {options.emit}", f"  before the shuffle: {choice.way}", f"    {choice.reason}"]
-    lines.append(f"  state: {len(asked.buckets)} bucket{'s' * (len(asked.buckets) > 1)} of keys, in chunks, on RocksDB")
-    return [*lines, *_columns(asked.calls, plan), *_advice(frame)]
+    lines.append(f"  emit: {options.emit}")
+    if decision.choice == "plain":
+        return [*lines, "  plan: plain", *(f"    {reason}" for reason in decision.reasons), *_columns(request.aggs, plan)]
+    lines += [f"  before the shuffle: {decision.choice}", *(f"    {reason}" for reason in decision.reasons)]
+    lines.append(f"  state: {len(prepared.buckets)} bucket{'s' * (len(prepared.buckets) > 1)} of keys, in chunks, on RocksDB")
+    return [*lines, *_columns(request.aggs, plan), *_advice(frame)]
 
 
-def explain_frame(frame: Any, request: Request, asked: str = "auto") -> list[str]:
+def explain_frame(frame: Any, request: Request, requested: str = "auto") -> list[str]:
     """The plan as lines of text; no job runs."""
-    prepared = prepare(frame, request, asked)
-    plan, choice = prepared.plan, prepared.choice
+    prepared = prepare(frame, request, requested)
+    plan, decision = prepared.plan, prepared.decision
     lines = _queries(frame, request, plan, "Spark")
-    lines += [f"  plan: {choice.way}", *(f"    {reason}" for reason in choice.reasons)]
-    lines += [f"  stage {k}: {stage}" for k, stage in enumerate(STAGES[choice.way], start=1)]
-    lines += [f"  or stage {k}: {stage}" for k, stage in enumerate(STAGES["rows"], start=1) if choice.or_rows]
-    return [*lines, *_columns(prepared.calls, plan), *([] if choice.way == "plain" else _advice(frame))]
+    lines += [f"  plan: {decision.choice}", *(f"    {reason}" for reason in decision.reasons)]
+    lines += [f"  stage {k}: {stage}" for k, stage in enumerate(STAGES[decision.choice], start=1)]
+    lines += [f"  or stage {k}: {stage}" for k, stage in enumerate(STAGES["rows"], start=1) if decision.or_rows]
+    return [*lines, *_columns(prepared.calls, plan), *([] if decision.choice == "plain" else _advice(frame))]
 
 
 def _queries(frame: Any, request: Request, plan: Plan, where: str) -> list[str]:
@@ -69,16 +58,16 @@ def _queries(frame: Any, request: Request, plan: Plan, where: str) -> list[str]:
     return [head, *(f"  {q.name}: {q.window!r}, {'a window for each row' if request.trailing else q.window.context}" for q in plan.queries)]
 
 
-def _columns(calls: list[Call], plan: Plan) -> list[str]:
+def _columns(calls: tuple[Call, ...], plan: Plan) -> list[str]:
     return [f"  {call!r} -> {output_type(c)}" for call, c in zip(calls, plan.columns, strict=True)]
 
 
 def _advice(frame: Any) -> list[str]:
     """What the session could do better; it is the user's, so nothing is set."""
-    given = frame.sparkSession.conf.get(BYTES_PER_BATCH, None)
-    if str(given) == ANY_SIZE:
+    limit = frame.sparkSession.conf.get(BYTES_PER_BATCH, None)
+    if str(limit) == ANY_SIZE:
         return []
     return [
-        f"  hint: {BYTES_PER_BATCH} is {given or 'not set'}, so Spark adds up a batch's bytes after every row that goes to Python;",
+        f"  hint: {BYTES_PER_BATCH} is {limit or 'not set'}, so Spark adds up a batch's bytes after every row that goes to Python;",
         f"    spark.conf.set({BYTES_PER_BATCH!r}, {ANY_SIZE!r}) leaves that out, and maxRecordsPerBatch still bounds a batch",
     ]

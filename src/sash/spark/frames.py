@@ -1,4 +1,4 @@
-"""Telling Spark's objects apart without asking for more than their class."""
+"""Spark's frames: of which kind they are, keys that are computed, and metadata of columns."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 import pyarrow as pa
 
 from sash.plan.grouping import grouping_of
+from sash.plan.request import Request
 from sash.slicing.batch.results import flat_names, is_window
 from sash.spark.sql import quoted
 from sash.spark.types import arrow_schema
 
-ASKED = "sash.query"
-"""Metadata of a result's column: what the query was asked for."""
+QUERY = "sash.query"
+"""Metadata of a result's column: the query that it comes from."""
 TIME_WINDOW = {"spark.timeWindow": True}
 """Tells Spark's own ``window`` and ``window_time`` that a column is a window."""
 
@@ -38,12 +39,12 @@ def marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
     return frame.select(*[column(n).alias(n, metadata=metadata) if n == name else column(n) for n in frame.columns])
 
 
-def keyed(frame: Any, by: Any) -> tuple[Any, list[str]]:
-    """A frame with the keys that are computed as columns of their own, and the names of all keys."""
-    grouping = grouping_of(by, arrow_schema(frame.schema))
+def keyed(frame: Any, request: Request) -> tuple[Any, Request]:
+    """A frame with the keys that are computed as columns of their own, and the request over those."""
+    grouping = grouping_of(request.by, arrow_schema(frame.schema))
     if grouping.computed:
         frame = frame.selectExpr("*", *[f"{e.spark_sql()} as {quoted(name)}" for name, e in grouping.computed.items()])
-    return frame, list(grouping.names)
+    return frame, request.over_keys(grouping.names)
 
 
 def flattened_frame(frame: Any) -> Any:
@@ -54,8 +55,8 @@ def flattened_frame(frame: Any) -> Any:
     columns = []
     for field in schema:
         if is_window(field):
-            asked = {n: v for n, v in (frame.schema[field.name].metadata or {}).items() if n == ASKED}
-            ends = [F.col(f"{quoted(field.name)}.{end}").alias(f"{field.name}_{end}", metadata=asked) for end in ("start", "end")]
+            query = {n: v for n, v in (frame.schema[field.name].metadata or {}).items() if n == QUERY}
+            ends = [F.col(f"{quoted(field.name)}.{end}").alias(f"{field.name}_{end}", metadata=query) for end in ("start", "end")]
             columns += ends
         else:
             columns.append(F.col(quoted(field.name)))

@@ -1,14 +1,13 @@
 """``plan="plain"`` on a stream: Spark's own aggregation with Spark's own state, where that has the same results.
 
-It is for tumbling windows with aggregates that Spark's functions compute, and is never chosen by itself: Spark's state does not say what
-it was asked for, so the checkpoint of another query is not refused, and Spark does not count rows that come too late.
+It is for tumbling windows with aggregates that Spark's functions compute, and is never chosen by itself: Spark's state does not say of
+which query it is, so the checkpoint of another query is not refused, and Spark does not count rows that come too late.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from sash.errors import InvalidArgument
 from sash.plan.logical import WINDOW, Column, Plan
 from sash.slicing.batch.results import output_schema
 from sash.spark import sql
@@ -22,14 +21,8 @@ DISTINCT = "count_distinct"
 """Spark has it in batches only."""
 
 
-def check_plain(plan: Plan, clock: Clocked) -> None:
-    """Refuse what Spark's own aggregation does otherwise, or not at all."""
-    reason = _why_not(plan, clock)
-    if reason is not None:
-        raise InvalidArgument(f"plan='plain' cannot be had here: {reason}")
-
-
-def _why_not(plan: Plan, clock: Clocked) -> str | None:
+def why_not_plain(plan: Plan, clock: Clocked) -> str | None:
+    """What Spark's own aggregation does otherwise, or not at all; None if its results are the same."""
     shapes = [q.shape for q in plan.queries]
     periodic = shapes[0].as_periodic
     if len(shapes) != 1 or periodic is None or periodic.size != periodic.every:
@@ -39,7 +32,7 @@ def _why_not(plan: Plan, clock: Clocked) -> str | None:
     if not clock.event_time:
         return f"Spark has a watermark for times with a zone only, and {plan.time!r} is of type {plan.measure.type}"
     if clock.lateness is not None:
-        return "the frame's own watermark (withWatermark) has no lateness; give watermark= instead of it"
+        return "the frame's own watermark (withWatermark) has no lateness; pass watermark= instead of it"
     if clock.options.idle is not None:
         return "tumbling windows all close; idle= is for those that do not"
     return next((reason for reason in (_why_not_of(c, plan.order_by) for c in plan.columns) if reason is not None), None)

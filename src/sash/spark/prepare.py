@@ -10,15 +10,15 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
-from sash.plan.logical import Column, Plan, calls_of, check_columns, check_request, expression_of, output_type
-from sash.plan.spark_ways import SparkChoice, choose_over, choose_spark, left_to_rows
+from sash.plan.choices.spark_choice import SparkDecision, choose_over, choose_spark, with_a_glance
+from sash.plan.logical import Column, Plan, check_columns, expression_of, make_plan, output_type
+from sash.plan.request import Request
 from sash.slicing.batch.over import over_names
 from sash.slicing.batch.results import output_schema
 from sash.slicing.rows.inputs import stored_form
 from sash.spark import sql
 from sash.spark.catalyst import unstated
 from sash.spark.glance import is_readable
-from sash.spark.requests import Request
 from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
 from sash.spark.wholes import unspoken
 
@@ -32,57 +32,54 @@ class Prepared:
     request: Request
     schema: pa.Schema
     plan: Plan
-    choice: SparkChoice
-    calls: list[Call]
-    """The aggregates as they were asked for."""
+    decision: SparkDecision
+    calls: tuple[Call, ...]
+    """The aggregates as they were requested."""
 
 
-def prepare(frame: Any, request: Request, asked: str = "auto") -> Prepared:
+def prepare(frame: Any, request: Request, requested: str = "auto") -> Prepared:
     """Check a request against a frame's columns, and choose; no job runs."""
-    narrow, narrowed, schema, calls = narrow_down(frame, request)
-    plan = narrowed.plan(schema)
+    narrow, narrowed, schema = narrow_down(frame, request)
+    plan = make_plan(schema, narrowed)
     if request.trailing:
         names = [*frame.columns, *(name for group in over_names(replace(plan, schema=like(schema, frame))) for name in group)]
-        choice = choose_over(plan)
+        decision = choose_over(plan)
     else:
         names = output_schema(plan).names
         forms = [stored_form(c, schema) for c in plan.columns]
-        choice = choose_spark(
-            replace(plan, columns=_as_asked(plan, calls)),
+        decision = choose_spark(
+            replace(plan, columns=_as_requested(plan, request.aggs)),
             forms,
             [unstated(c) for c in plan.columns],
             [unspoken(c, plan.order_by) for c in plan.columns],
-            asked,
+            requested,
         )
-        if asked == "auto" and left_to_rows(plan, choice) and is_readable(narrow):
-            reason = "if a look at the first rows, when the job runs, shows that slices would reduce nothing: rows"
-            choice = replace(choice, or_rows=True, reasons=(*choice.reasons, reason))
+        if requested == "auto" and is_readable(narrow):
+            decision = with_a_glance(plan, decision)
     check_case(frame, names)
-    return Prepared(narrow, narrowed, schema, plan, choice, calls)
+    return Prepared(narrow, narrowed, schema, plan, decision, request.aggs)
 
 
-def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tuple[Any, Request, pa.Schema, list[Call]]:
-    """The columns that matter, the request over them, their types, and the aggregates as they were asked for.
+def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tuple[Any, Request, pa.Schema]:
+    """The columns that matter, the request over them, and their types.
 
     With ``timeless``, rows that have no time stay, for whoever counts them.
     """
-    check_request(request.windows, request.aggs, trailing=request.trailing)
     reserved = [name for name in frame.columns if name.startswith(RESERVED)]
     if reserved:
         raise InvalidArgument(f"the frame has a column named {reserved[0]!r}; names that start with {RESERVED!r} are sash's own: rename it")
     schema = arrow_schema(frame.schema)
-    check_columns(schema, request.by, request.time, request.order_by)
-    calls = calls_of(request.aggs)
-    for name in [request.time, *_listed(request.by), *_listed(request.order_by), *(i for c in calls for i in c.inputs)]:
+    check_columns(schema, request)
+    for name in [*request.column_names, *(i for c in request.aggs for i in c.inputs)]:
         if name in schema.names:
             _refuse(schema.field(name).type, frame.schema, name)
-    return (*_narrowed(frame, request, calls, schema, timeless), calls)
+    return _narrowed(frame, request, schema, timeless)
 
 
 RESERVED = "@sash:"
 
 
-def _as_asked(plan: Plan, calls: list[Call]) -> tuple[Column, ...]:
+def _as_requested(plan: Plan, calls: tuple[Call, ...]) -> tuple[Column, ...]:
     """The columns, with the calls as users know them."""
     return tuple(replace(c, call=call) for c, call in zip(plan.columns, calls, strict=True))
 
@@ -124,19 +121,15 @@ def check_case(frame: Any, names: list[str]) -> None:
             )
 
 
-def _refuse(t: pa.DataType, given: Any, name: str) -> None:
+def _refuse(t: pa.DataType, schema: Any, name: str) -> None:
     if t == OPAQUE or pa.types.is_null(t):
-        shown = given[name].dataType.simpleString()
+        shown = schema[name].dataType.simpleString()
         raise InvalidType(f"column {name!r} has the type {shown}, which sash cannot read; cast it, or leave it out")
 
 
-def _listed(given: Any) -> list[Any]:
-    return [] if given is None else [given] if isinstance(given, str) else list(given)
-
-
-def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema, timeless: bool) -> tuple[Any, Request, pa.Schema]:
+def _narrowed(frame: Any, request: Request, schema: pa.Schema, timeless: bool) -> tuple[Any, Request, pa.Schema]:
     """The columns that matter, and the request over them: what an expression means is computed by Spark, once, in a column of its own."""
-    own = frame.columns if request.trailing else list(dict.fromkeys([*_listed(request.by), request.time, *_listed(request.order_by)]))
+    own = frame.columns if request.trailing else list(dict.fromkeys(request.column_names))
     found: dict[str, str] = {}
     computed: dict[str, str] = {}
 
@@ -150,26 +143,26 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
         return computed.setdefault(text, f"{RESERVED}x{len(computed)}")
 
     rewritten = []
-    for call in calls:
+    for call in request.aggs:
         condition = None if call.condition is None else expression_of(call.condition, schema)
         inputs = []
         for e in (expression_of(text, schema) for text in call.inputs):
             text = e.spark_sql()
             if condition is not None and not sql.is_column(e, schema):
-                # Where the condition does not hold, the expression is not asked for: it may have no value there.
+                # Where the condition does not hold, the expression is not evaluated: it may have no value there.
                 text = f"case when {condition.spark_sql()} then {text} end"
             inputs.append(named(e, text))
         known = None if condition is None else named(condition, condition.spark_sql())
         rewritten.append(replace(call, inputs=tuple(inputs), condition=known, given_alias=call.name))
-    has_time = f"{sql.quoted(request.time)} is not null"
+    has_time = f"{sql.quoted(str(request.time))} is not null"
 
-    def where_asked(text: str) -> str:
-        """Of a row that has no time nothing is asked: an expression may have no value there."""
+    def where_timed(text: str) -> str:
+        """On a row that has no time nothing is evaluated: an expression may have no value there."""
         return f"case when {has_time} then {text} end" if timeless else text
 
-    found |= {name: where_asked(text) for text, name in computed.items()}
-    for text in (text for w in request.specs.values() for text in getattr(w, "reads", ()) if text not in own):
-        found.setdefault(text, sql.quoted(text) if text in frame.columns else where_asked(parse(text).spark_sql()))
+    found |= {name: where_timed(text) for text, name in computed.items()}
+    for text in (text for w in request.windows.values() for text in w.reads if text not in own):
+        found.setdefault(text, sql.quoted(text) if text in frame.columns else where_timed(parse(text).spark_sql()))
     columns = ["*"] if request.trailing else [sql.quoted(name) for name in own]
     narrow = frame if request.trailing or timeless else frame.where(has_time)
     try:
@@ -180,7 +173,7 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
             raise
         reason = str(error).partition(" SQLSTATE")[0].partition(";\n")[0]
         raise InvalidExpression(f"Spark does not take an expression among {', '.join(found.values())}: {reason}") from None
-    for call, made in zip(calls, rewritten, strict=True):
+    for call, made in zip(request.aggs, rewritten, strict=True):
         if made.condition is not None and not pa.types.is_boolean(result.field(made.condition).type):
             t = result.field(made.condition).type
             raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {t}")
@@ -189,4 +182,4 @@ def _narrowed(frame: Any, request: Request, calls: list[Call], schema: pa.Schema
         if result.field(name).type == OPAQUE or pa.types.is_null(result.field(name).type):
             t = narrow.schema[name].dataType.simpleString()
             raise InvalidType(f"{texts.get(name, name)!r} has the type {t}, which sash cannot read; cast it")
-    return narrow, replace(request, aggs=rewritten), result
+    return narrow, replace(request, aggs=tuple(rewritten)), result

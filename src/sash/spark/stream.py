@@ -12,115 +12,124 @@ from typing import Any
 import pyarrow as pa
 
 from sash.errors import InvalidArgument
-from sash.functions.call import Call
-from sash.plan.logical import WINDOW, Plan
-from sash.plan.options import OperatorOptions
-from sash.plan.stream_ways import BUCKETS, choose_stream
+from sash.plan.choices.stream_choice import BUCKETS, StreamDecision, choose_stream, choose_trailing_stream
+from sash.plan.logical import WINDOW, Plan, make_plan
+from sash.plan.options import StreamOptions
+from sash.plan.request import Request
 from sash.slicing.persistence import descriptions
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.stream.emission import emitted_schema
 from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
-from sash.spark.frames import ASKED, TIME_WINDOW, functions_for, marked
-from sash.spark.plain_stream import check_plain, plain_stream
+from sash.spark.frames import QUERY, TIME_WINDOW, functions_for, marked
+from sash.spark.plain_stream import plain_stream, why_not_plain
 from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
-from sash.spark.requests import Request
 from sash.spark.sessions import PROVIDER, ROCKSDB
 from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
 from sash.spark.tasks import guard, sent, shipped
 from sash.spark.types import arrow_schema, spark_schema
-from sash.spark.watermarks import DELAY, Clocked, StreamOptions, clocked, metrics_name
+from sash.spark.watermarks import DELAY, Clocked, clocked, metrics_name
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A request over a streaming frame, checked."""
+class PreparedStream:
+    """A request over a streaming frame, checked, and how it will be computed."""
 
     clock: Clocked
     narrow: Any
+    """The columns that matter, expressions computed."""
     request: Request
+    """The request over ``narrow``."""
+    original: Request
+    """The request as it came."""
     schema: pa.Schema
-    calls: list[Call]
     plan: Plan
+    decision: StreamDecision
     buckets: tuple[int, ...]
 
+    @property
+    def options(self) -> StreamOptions:
+        """The options, with the watermark that processing time implies."""
+        return self.clock.options
 
-def ask(frame: Any, request: Request, options: StreamOptions) -> Checked:
-    """Check a request against a streaming frame's columns; nothing is started."""
+
+def prepare_stream(frame: Any, request: Request, options: StreamOptions) -> PreparedStream:
+    """Check a request against a streaming frame's columns, and decide; nothing is started."""
+    if options.late != "drop":
+        raise InvalidArgument(f"late={options.late!r} is for sash.Operator; on Spark late rows are counted: sash.spark.progress(query)")
+    if request.empty:
+        raise InvalidArgument("empty=True is for batch: a stream does not report windows without rows")
     if options.plan != "plain":
         _check_provider(frame)
     clock = clocked(frame, request, options)
-    narrow, narrowed, schema, calls = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
-    plan = narrowed.plan(schema)
-    if clock.options.watermark is not None:
-        plan.measure.ticks(clock.options.watermark, "watermark")
-    return Checked(clock, narrow, narrowed, schema, calls, plan, labels((options.buckets or BUCKETS) if plan.by else 1))
+    narrow, narrowed, schema = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
+    plan, options = make_plan(schema, narrowed), clock.options
+    for name in ("watermark", "lateness", "idle"):
+        if getattr(options, name) is not None:
+            plan.measure.ticks(getattr(options, name), name)
+    if request.trailing:
+        _check_trailing_watermark(clock)
+        decision = choose_trailing_stream()
+    else:
+        _check_watermark(plan, options, clock.event_time)
+        not_plain = why_not_plain(plan, clock) if options.plan == "plain" else None
+        decision = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan, not_plain=not_plain)
+    buckets = labels((options.buckets or BUCKETS) if plan.by else 1)
+    return PreparedStream(clock, narrow, narrowed, request, schema, plan, decision, buckets)
 
 
 def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """The streaming frame of all windows."""
     needs.check(needs.STREAM, "a stream")
-    if request.empty:
-        raise InvalidArgument("empty=True is for batch: on a stream, windows without rows are not given")
-    asked = ask(frame, request, options)
-    clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
-    options = clock.options
-    _check_watermark(plan, options, clock.event_time)
-    for name in ("lateness", "idle"):
-        if getattr(options, name) is not None:
-            plan.measure.ticks(getattr(options, name), name)
+    prepared = prepare_stream(frame, request, options)
+    clock, plan, schema, options = prepared.clock, prepared.plan, prepared.schema, prepared.options
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
-    if options.plan == "plain":
-        check_plain(plan, clock)
-        return marked(plain_stream(asked.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, ASKED: json.dumps({"plan": "plain"})})
-    choice = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan)
-    described = _described(request, asked)
+    if prepared.decision.choice == "plain":
+        return marked(plain_stream(prepared.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, QUERY: json.dumps({"plan": "plain"})})
+    strategy, described = prepared.decision.choice, _described(prepared)
     bucket = Bucket(
-        asked.request, schema, choice.way, numbers, described, options.emit, clock.lateness, options.idle, clock.clock(plan.measure)
-    )
-    rows = _in_buckets(asked.narrow, plan, len(numbers))
-    payloads = MakePayloads(asked.request, arrow_schema(rows.schema), choice.way, numbers, ROWS_AT_ONCE)
+        prepared.request, schema, strategy, prepared.buckets, described, options.emit, clock.lateness, options.idle,
+        clock.clock(plan.measure),
+    )  # fmt: skip
+    rows = _in_buckets(prepared.narrow, plan, len(prepared.buckets))
+    payloads = MakePayloads(prepared.request, arrow_schema(rows.schema), strategy, prepared.buckets, ROWS_AT_ONCE)
     mode = "append" if options.emit == "final" else "update"
-    found = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
-    asked_for = {ASKED: json.dumps(described)}
+    stepped = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
+    query = {QUERY: json.dumps(described)}
     if not clock.event_time or options.emit != "final":
-        return marked(found, WINDOW, asked_for)
+        return marked(stepped, WINDOW, query)
     # The window is the results' time, so that another stateful operator can stand behind this one.
-    return marked(found, WINDOW, {DELAY: 0, **TIME_WINDOW, **asked_for})
+    return marked(stepped, WINDOW, {DELAY: 0, **TIME_WINDOW, **query})
 
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """Every row of a streaming frame with its trailing windows, once the watermark has passed it."""
     needs.check(needs.STREAM, "a stream")
-    asked = ask(frame, request, options)
-    clock, plan, schema, numbers = asked.clock, asked.plan, asked.schema, asked.buckets
-    if not clock.event_time and options.watermark is None:
-        raise InvalidArgument(
-            "a row is given when the watermark has passed it, and there is none; give watermark='10 seconds' (how far rows may lag "
-            "behind), or a frame that has withWatermark on the time column"
-        )
+    prepared = prepare_stream(frame, request, options)
+    clock, plan, schema = prepared.clock, prepared.plan, prepared.schema
     check_carried(frame)
     result = over_schema(frame, plan)
     check_case(frame, result.names)
-    described = _described(request, asked)
-    rows = _in_buckets(asked.narrow, plan, len(numbers))
-    payloads = MakePayloads(asked.request, arrow_schema(rows.schema), "rows", numbers, ROWS_AT_ONCE, tuple(schema.names))
-    bucket = OverBucket(asked.request, schema, tuple(result.names), described, clock.clock(plan.measure))
-    found = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
-    return marked(found, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), ASKED: json.dumps(described)})
+    described = _described(prepared)
+    rows = _in_buckets(prepared.narrow, plan, len(prepared.buckets))
+    columns = tuple(schema.names)
+    payloads = MakePayloads(prepared.request, arrow_schema(rows.schema), prepared.decision.choice, prepared.buckets, ROWS_AT_ONCE, columns)
+    bucket = OverBucket(prepared.request, schema, tuple(result.names), described, clock.clock(plan.measure))
+    stepped = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
+    return marked(stepped, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), QUERY: json.dumps(described)})
 
 
-# What was asked for.
+# Checks, and the query as plain data.
 
 
 def _check_provider(frame: Any) -> None:
-    given = frame.sparkSession.conf.get(PROVIDER, "")
-    if "RocksDB" not in given:
+    provider = frame.sparkSession.conf.get(PROVIDER, "")
+    if "RocksDB" not in provider:
         raise InvalidArgument(
-            f"streams need Spark's RocksDB state store; this session has {given.rpartition('.')[2] or 'another'}: "
+            f"streams need Spark's RocksDB state store; this session has {provider.rpartition('.')[2] or 'another'}: "
             f"spark.conf.set({PROVIDER!r}, {ROCKSDB!r}) before the query is started (sash.spark.session() does that)"
         )
 
@@ -134,20 +143,27 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
     if spark_watermark or options.watermark is not None or options.emit == "running" or len(endless) == len(plan.queries):
         return
     raise InvalidArgument(
-        f"emit={options.emit!r} gives a window when the watermark passes its end, and there is none; give watermark='10 seconds' "
+        f"emit={options.emit!r} emits a window when the watermark passes its end, and there is none; pass watermark='10 seconds' "
         "(how far rows may lag behind), or a frame that has withWatermark on the time column"
     )
 
 
-def _described(given: Request, asked: Checked) -> dict[str, Any]:
+def _check_trailing_watermark(clock: Clocked) -> None:
+    if not clock.event_time and clock.options.watermark is None:
+        raise InvalidArgument(
+            "a row is returned when the watermark has passed it, and there is none; pass watermark='10 seconds' (how far rows may lag "
+            "behind), or a frame that has withWatermark on the time column"
+        )
+
+
+def _described(prepared: PreparedStream) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
-    options, schema = asked.clock.options, asked.schema
-    settings = OperatorOptions(lateness=options.lateness, emit=options.emit, idle=options.idle)
-    spec = descriptions.OperatorSpec(given.specs, list(asked.calls), given.by, given.time, given.order_by, settings)
-    described = descriptions.of_request(spec)
-    waited = None if asked.clock.lateness is None else repr(asked.clock.lateness)
-    columns = {f.name: str(f.type) for f in schema}
-    return {**described, "columns": columns, "buckets": len(asked.buckets), "watermark": [waited, asked.clock.shift]}
+    clock, options = prepared.clock, prepared.options
+    settings = StreamOptions(lateness=options.lateness, emit=options.emit, idle=options.idle)
+    lateness = None if clock.lateness is None else repr(clock.lateness)
+    columns = {f.name: str(f.type) for f in prepared.schema}
+    described = descriptions.of_request(prepared.original, settings)
+    return {**described, "columns": columns, "buckets": len(prepared.buckets), "watermark": [lateness, clock.shift]}
 
 
 # The frame.
@@ -166,9 +182,9 @@ def _stepped(rows: Any, payloads: MakePayloads, bucket: Bucket | OverBucket, mod
     F = functions_for(rows)
     numbered = rows.toDF(*[f"c{k}" for k in range(len(rows.columns))])
     made = numbered.mapInArrow(shipped(payloads, rows.columns), spark_schema(PAYLOADS))
-    given = f"payload binary, {', '.join(f'{name} long' for name in MEASURED)}"
+    columns = f"payload binary, {', '.join(f'{name} long' for name in MEASURED)}"
     step = processor(bucket, event_time=event_time)
-    stepped = made.groupBy("bucket").transformWithState(step, given, mode, "EventTime" if event_time else "None")
+    stepped = made.groupBy("bucket").transformWithState(step, columns, mode, "EventTime" if event_time else "None")
     observed = stepped.observe(name, *[(F.max if n in MOST else F.sum)(n).alias(n) for n in MEASURED])
     return observed.select("payload").mapInArrow(shipped(Unpack(bucket.request), ["payload"]), result)
 

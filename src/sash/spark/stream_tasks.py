@@ -12,8 +12,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.columns import arrow_column
-from sash.plan.logical import Plan
-from sash.plan.options import OperatorOptions
+from sash.plan.choices.stream_choice import StreamStrategy
+from sash.plan.logical import Plan, make_plan
+from sash.plan.options import Emit, StreamOptions
+from sash.plan.request import Request
 from sash.slicing.batch.fragments import Fragments
 from sash.slicing.batch.time_blocks import numbers
 from sash.slicing.persistence import encoding
@@ -22,7 +24,6 @@ from sash.slicing.stream.stored_engine import StoredEngine
 from sash.slicing.stream.stored_trail import StoredTrail
 from sash.spark.pieces import full_tables
 from sash.spark.progress import MEASURED
-from sash.spark.requests import Request
 from sash.spark.tasks import Batches, conformed, received, told
 from sash.types import FAR_BACK, Duration
 
@@ -41,16 +42,16 @@ class MakePayloads:
     request: Request
     schema: pa.Schema
     """The columns, with the bucket's number as the last."""
-    way: str
+    strategy: StreamStrategy
     labels: tuple[int, ...]
     most_rows: int
     columns: tuple[str, ...] | None = None
     """The columns that rows are sent with, where these are not those that the plan reads."""
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
-        plan = self.request.plan(self.schema)
+        plan = make_plan(self.schema, self.request)
         by = (*plan.by, BUCKET) if len(self.labels) > 1 else plan.by
-        fragments = Fragments(replace(plan, by=by), counted=True) if self.way == "fragments" else None
+        fragments = Fragments(replace(plan, by=by), counted=True) if self.strategy == "fragments" else None
         names = list(plan.reads if self.columns is None else self.columns)
         for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
             if not table.num_rows:
@@ -122,17 +123,17 @@ class Bucket:
 
     request: Request
     schema: pa.Schema
-    way: str
+    strategy: StreamStrategy
     labels: tuple[int, ...]
     described: dict[str, Any]
-    emit: str
+    emit: Emit
     lateness: Duration | None
     idle: Duration | None
     clock: Clock
 
     def opened(self, storage: Any, label: int) -> StoredEngine:
         """The bucket's engine, as the last step left it."""
-        options = OperatorOptions(store="lazy", lateness=self.lateness, emit=self.emit, idle=self.idle)
+        options = StreamOptions(store="lazy", lateness=self.lateness, emit=self.emit, idle=self.idle)
         place = self.labels.index(label)
         slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
         return StoredEngine(self.plan, options, storage, self.described, slack)
@@ -140,16 +141,16 @@ class Bucket:
     @cached_property
     def plan(self) -> Plan:
         """The plan over the columns that it reads."""
-        reads = self.request.plan(self.schema).reads
-        return self.request.plan(pa.schema([self.schema.field(n) for n in reads]))
+        reads = make_plan(self.schema, self.request).reads
+        return make_plan(pa.schema([self.schema.field(n) for n in reads]), self.request)
 
     def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
         """Take payloads in and advance."""
         engine = self.opened(storage, label)
         watermark = self.clock.watermark(engine.watermark, spark, given.newest)
-        sort = {"fragments": given.tables} if self.way == "fragments" else {"rows": given.tables}
+        sort = {"fragments": given.tables} if self.strategy == "fragments" else {"rows": given.tables}
         results = engine.step(watermark, **sort)
-        return results if isinstance(self.request.windows, dict) else results.drop_columns(["query"]), engine
+        return results if self.request.is_named else results.drop_columns(["query"]), engine
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class OverBucket:
 
     def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
         """Take payloads in and advance."""
-        trail = StoredTrail(self.request.plan(self.schema), storage, self.described)
+        trail = StoredTrail(make_plan(self.schema, self.request), storage, self.described)
         results = trail.step(self.clock.watermark(trail.watermark, spark, given.newest), given.tables)
         return None if results is None else results.select(list(self.columns)), trail
 

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from sash._version import __version__
 from sash.columns import arrow_column
 from sash.errors import SashError, UserFunctionFailed
-from sash.plan.logical import WINDOW, Plan
+from sash.plan.logical import WINDOW, Plan, make_plan
+from sash.plan.request import Request
 from sash.slicing.batch.fragments import CELL, FIRST, Fragments
 from sash.slicing.batch.results import output_schema
 from sash.slicing.batch.time_blocks import BLOCK, aggregate_blocks, block_of, numbers
@@ -28,8 +29,8 @@ from sash.slicing.batch.whole_table import aggregate_table
 from sash.slicing.stream.operator import Operator
 from sash.slicing.stream.trail import Trail, over_rows
 from sash.spark import shipping
+from sash.spark.own_code import by_value, own_functions, own_sources
 from sash.spark.pieces import Piece, full_tables, pieces
-from sash.spark.requests import Request, by_value, own_sources
 from sash.spark.row_order import floor, ordered
 
 Array = npt.NDArray[Any]
@@ -41,7 +42,7 @@ class Task(Protocol):
 
     @property
     def request(self) -> Request:
-        """What was asked for."""
+        """What is requested."""
         ...
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
@@ -58,7 +59,7 @@ class MakeFragments:
     most_rows: int
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
-        fragments = Fragments(self.request.plan(self.schema))
+        fragments = Fragments(make_plan(self.schema, self.request))
         for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
             yield fragments.of_rows(table.combine_chunks())
 
@@ -73,7 +74,7 @@ class Assemble:
     most_rows: int
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
-        plan = self.request.plan(self.schema)
+        plan = make_plan(self.schema, self.request)
         fragments = Fragments(plan)
         position = FIRST if fragments.layout.timed else CELL
         in_order = (conformed(batch, self.schema) for batch in batches)
@@ -91,7 +92,7 @@ class AggregateRows:
     most_rows: int
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
-        plan = self.request.plan(self.schema)
+        plan = make_plan(self.schema, self.request)
         large: LargeKey | None = None
         in_order = (conformed(batch, self.schema) for batch in batches)
         for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time), split=not plan.empty):
@@ -112,7 +113,7 @@ class LargeKey:
         self.plan, self.block = plan, block
         by = (*plan.by, *([BLOCK] if block is not None else []))
         windows = {q.name: q.window for q in plan.queries}
-        self._operator = Operator(windows, request.aggs, by, plan.time, plan.order_by)
+        self._operator = Operator(windows=windows, aggs=request.aggs, by=by, time=plan.time, order_by=plan.order_by)
         self._columns = [*plan.reads, *([BLOCK] if block is not None else [])]
         self._reached: int | None = None
 
@@ -149,7 +150,7 @@ class OverRows:
     """The columns to give back."""
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
-        plan = self.request.plan(self.schema)
+        plan = make_plan(self.schema, self.request)
         large: LargeTrail | None = None
         in_order = (conformed(batch, self.schema) for batch in batches)
         for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time)):
@@ -238,7 +239,7 @@ def sent(task: Any, request: Request, names: list[str]) -> bytes:
     """A task as bytes, with the sources of users' own functions."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     with by_value(request):
-        payload: bytes = cloudpickle.dumps((own_sources(request.own_functions()), names, cloudpickle.dumps(task)))
+        payload: bytes = cloudpickle.dumps((own_sources(own_functions(request)), names, cloudpickle.dumps(task)))
     return payload
 
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from sash.errors import InvalidArgument
 from sash.plan.clock import ProcessingTime
-from sash.plan.options import check_duration_option
+from sash.plan.options import StreamOptions
+from sash.plan.request import Request
 from sash.spark import sql
 from sash.spark.frames import functions_for
 from sash.spark.progress import INPUT
-from sash.spark.requests import Request
 from sash.spark.stream_tasks import Clock
 from sash.spark.types import arrow_schema
 from sash.types import FAR_AHEAD, Duration, Measure
@@ -23,27 +23,6 @@ DELAY = "spark.watermarkDelayMs"
 NANOS_PER_MILLI = 1_000_000
 NANOS_PER_MICRO = 1_000
 _calls = itertools.count()
-
-
-@dataclass(frozen=True)
-class StreamOptions:
-    """The arguments of ``sash.aggregate`` that are for streams."""
-
-    watermark: Duration | None = None
-    lateness: Duration | None = None
-    emit: str = "final"
-    idle: Duration | None = None
-    max_ahead: Duration | None = None
-    buckets: int | None = None
-    plan: str = "auto"
-
-    @staticmethod
-    def of(watermark: Any, lateness: Any, emit: str, late: str, idle: Any, max_ahead: Any, buckets: int | None, plan: str) -> StreamOptions:
-        """Options that were checked one by one."""
-        if late != "drop":
-            raise InvalidArgument(f"late={late!r} is for sash.Operator; on Spark late rows are counted: sash.spark.progress(query)")
-        durations = {"watermark": watermark, "lateness": lateness, "idle": idle, "max_ahead": max_ahead}
-        return StreamOptions(emit=emit, buckets=buckets, plan=plan, **{n: check_duration_option(n, v) for n, v in durations.items()})
 
 
 @dataclass(frozen=True)
@@ -76,7 +55,7 @@ class Clocked:
 
 
 def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
-    """Put the watermark on that was asked for, unless the frame has its own."""
+    """Put the requested watermark on, unless the frame has its own."""
     if isinstance(request.time, ProcessingTime):
         frame, request, options = _stamped(frame, request, request.time, options)
     own = _own_watermark(frame, request.time)
@@ -85,7 +64,7 @@ def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
     if own and options.max_ahead is not None:
         raise InvalidArgument(
             "max_ahead= sets rows aside before the watermark sees them, and this frame has its own (withWatermark): Spark has seen them "
-            "already; give watermark= instead of withWatermark"
+            "already; pass watermark= instead of withWatermark"
         )
     schema = arrow_schema(frame.schema)
     if options.max_ahead is not None and isinstance(request.time, str) and request.time in schema.names:
@@ -137,7 +116,7 @@ def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
         return -(-nanos // NANOS_PER_MILLI), 0
     if options.lateness is not None and options.lateness.plain is None:
         nanos += options.lateness.nanos
-    later = int(request.trailing or any(getattr(w, "context", "") != "context free" for w in request.specs.values()))
+    later = int(request.trailing or any(w.context != "context free" for w in request.windows.values()))
     return -(-nanos // NANOS_PER_MILLI) + later, later
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sash.types.durations import Duration
+from sash.types.durations import Duration, DurationLike
 from sash.types.machine import (
     DECIMAL_DIGITS_IN_64_BITS,
     FLOATS,
@@ -35,6 +35,7 @@ __all__ = [
     "SIGNED",
     "UNSIGNED",
     "Duration",
+    "DurationLike",
     "Measure",
     "Reading",
     "avg_type",

@@ -31,6 +31,9 @@ _SHORT = {
 }  # fmt: skip
 _PART = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*([a-zA-Zµ]+)")
 
+DurationLike = str | timedelta | int
+"""What users write for a length of time."""
+
 DAY = _NANOS["day"]
 WEEK = _NANOS["week"]
 
@@ -118,3 +121,17 @@ class Duration:
 
     def __repr__(self) -> str:
         return self.text or f"{self.months or self.nanos}"
+
+
+def duration_text(nanos: int) -> str:
+    """A length of time in the units that people use.
+
+    >>> duration_text(5_400_000_000_000), duration_text(0)
+    ('1 hour 30 minutes', '0 seconds')
+    """
+    parts, rest = [], abs(nanos)
+    for unit in ("day", "hour", "minute", "second", "millisecond", "microsecond", "nanosecond"):
+        amount, rest = divmod(rest, _NANOS[unit])
+        if amount:
+            parts.append(f"{amount:,} {unit}{'s' * (amount != 1)}")
+    return ("-" if nanos < 0 else "") + " ".join(parts) if parts else "0 seconds"

@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.errors import InvalidArgument, InvalidType, InvalidWindow
-from sash.types.durations import DAY, Duration
+from sash.types.durations import DAY, Duration, duration_text
 
 Array = npt.NDArray[Any]
 
 FAR_BACK = -(1 << 62)
 FAR_AHEAD = 1 << 62
-"""Ticks lie between these, so that a window's ends can be reckoned without overflow; they also stand for "no edge"."""
+"""Ticks lie between these, so that a window's ends can be computed without overflow; they also stand for "no edge"."""
 
 _NANOS_PER_TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
@@ -58,9 +58,23 @@ class Measure:
                 rest = duration.nanos % DAY
             if rest:
                 raise InvalidWindow(f"{argument} {duration!r} is finer than the measure's unit ({self.type})")
-        if abs(amount) >= FAR_AHEAD >> 1:  # so that a window around any row can be reckoned in 64 bits
+        if abs(amount) >= FAR_AHEAD >> 1:  # so that the ends of a window around any row fit into 64 bits
             raise InvalidWindow(f"{argument} {duration!r} is too long")
         return amount
+
+    def length(self, ticks: int) -> str:
+        """A number of ticks as people write a length of time: "2 hours", "1 day 12 hours", or a plain number."""
+        per_tick = self.nanos_per_tick
+        return f"{ticks:,}" if per_tick is None else duration_text(ticks * per_tick)
+
+    def point(self, tick: int) -> str:
+        """A tick as the point of time that it is."""
+        if self.nanos_per_tick is None:
+            return str(tick)
+        try:
+            return str(self.values(np.array([tick], np.int64))[0].as_py())
+        except (OverflowError, ValueError, pa.ArrowInvalid):  # outside the years that Python has
+            return f"{self.length(abs(tick))} {'before' if tick < 0 else 'after'} 1970"
 
     def column(self, values: pa.Array) -> Array:
         """A column's ticks; what stands for a null is anything."""
@@ -72,7 +86,7 @@ class Measure:
             return np.frombuffer(values.buffers()[1], width)[values.offset : values.offset + len(values)].astype(np.int64)
         ticks = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values)]
         if pa.types.is_uint64(t) and values.null_count == 0 and int(ticks.min()) < 0:
-            raise InvalidArgument("the time column holds a value of 2**63 or more; windows around it cannot be reckoned in 64 bits")
+            raise InvalidArgument("the time column holds a value of 2**63 or more; windows around it do not fit into 64 bits")
         return ticks
 
     def values(self, ticks: Array, known: Array | None = None) -> pa.Array:

@@ -7,9 +7,11 @@ are in :mod:`sash.windows.own`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import is_dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import pyarrow as pa
 
 from sash.errors import InvalidWindow
 from sash.types import FAR_AHEAD, Duration, Measure
@@ -44,6 +46,22 @@ class Window(ABC):
     @abstractmethod
     def bind(self, measure: Measure) -> Shape:
         """The spec in ticks of a measure: a shape."""
+
+    def check_type(self, text: str, t: pa.DataType) -> None:
+        """Raise if an expression among ``reads`` has a type that the window cannot use; by default any will do."""
+        return
+
+
+def built_in() -> dict[str, type[Window]]:
+    """The window types that come with Sash, by the names that snapshots and checkpoints have for them."""
+    found: dict[str, type[Window]] = {}
+    waiting = Window.__subclasses__()
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        if kind.__module__.startswith("sash.windows.") and is_dataclass(kind):
+            found[kind.__name__] = kind
+    return found
 
 
 def positive(given: Any, argument: str) -> Duration:

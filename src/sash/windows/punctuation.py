@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
+from sash.errors import InvalidWindow
 from sash.types import Measure
 from sash.windows.base import Window
 from sash.windows.shapes import Marks
@@ -20,6 +23,10 @@ class Punctuation(Window):
     @property
     def reads(self) -> tuple[str, ...]:  # type: ignore[override]
         return (self.when,)
+
+    def check_type(self, text: str, t: pa.DataType) -> None:
+        if not pa.types.is_boolean(t):
+            raise InvalidWindow(f"when {text!r} must be true or false for each row; it is {t}")
 
     def bind(self, measure: Measure) -> Marks:
         return Marks(self.when)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.plan.choose import Choice
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.slicing_choice import SCATTER, Facts, choose_slices, most_places
 from sash.plan.logical import Plan
-from sash.plan.slicing_choice import Facts, choose_slices, most_places
 from sash.slicing.batch.results import result_table
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
@@ -40,10 +40,10 @@ def windows_of(plan: Plan, rows: TimedRows, own: Callable[[Bounds], Bounds] | No
     return result_table(plan, rows.keys, bounds, columns)
 
 
-def sliced(plan: Plan, rows: TimedRows, how: tuple[Choice, Array | None] | None = None) -> tuple[View, list[Partials]]:
+def sliced(plan: Plan, rows: TimedRows, how: tuple[Decision, Array | None] | None = None) -> tuple[View, list[Partials]]:
     """Rows to slices, and each aggregate's partials over them."""
-    choice, edges = how or how_to_slice(plan, rows)
-    if choice.algorithm == "scatter":
+    decision, edges = how or how_to_slice(plan, rows)
+    if decision.choice == SCATTER:
         assert edges is not None
         partials = [partials_of(c, rows.table) for c in plan.columns]
         return scatter(rows, partials, edges), partials
@@ -57,7 +57,7 @@ def slice_spans(plan: Plan, rows: TimedRows) -> tuple[int, list[Ranges]]:
     return len(view.starts), [look_at(b.lo, b.hi) for b in bounds]
 
 
-def how_to_slice(plan: Plan, rows: TimedRows) -> tuple[Choice, Array | None]:
+def how_to_slice(plan: Plan, rows: TimedRows) -> tuple[Decision, Array | None]:
     """The choice, and for scattering the edges; no value of a row is looked at."""
     count = rows.table.num_rows
     context_free = all(q.window.context == "context free" for q in plan.queries)

@@ -17,17 +17,15 @@ from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import Output
 from sash.functions.udaf import UserAggregate
 from sash.kernels.compiler import compiled
-from sash.kernels.generate import generate, vector_reason, vector_width
+from sash.kernels.generate import generate, vector_width
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.range_choice import IN_LANES, PREFIXES, choose_ranges, choose_reduction
 from sash.plan.logical import Column, output_type
-from sash.plan.range_choice import PREFIXES, choose_ranges
 from sash.slicing.partials import ranges
 from sash.slicing.partials.ranges import Ranges
 from sash.slicing.rows.inputs import Fields, evaluated, fields
 
 Array = npt.NDArray[Any]
-
-LONG_SLICE = 32
-"""Slices of this many rows on average are read in vector lanes."""
 
 
 def partials_of(column: Column, table: pa.Table) -> Partials:
@@ -92,8 +90,7 @@ class FieldPartials(Partials):
 
     def gather(self, offsets: Array) -> None:
         form, count = self.inputs.form, len(offsets) - 1
-        # Vector kernels read whole vectors, so a short slice is better off without.
-        vector = form.commutative and vector_reason(form) is None and self.row_count >= LONG_SLICE * max(1, count)
+        vector = choose_reduction(form, self.row_count, count).choice == IN_LANES
         function = reduce.segments_in_lanes if vector else reduce.segments
         module = generate(function, form, masked=self.inputs.masked, lanes=vector_width(form) if vector else 0)
         kernel = compiled(module)
@@ -141,13 +138,17 @@ class FieldPartials(Partials):
 
     def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
         form = self.inputs.form
-        if choose_ranges(form, asked, count).algorithm == PREFIXES:
+        decision = self._decision(asked, count)
+        if decision.choice == PREFIXES:
             if self._prefixes is None or self._prefixes[0] != partials:
                 self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
             return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), answered(asked, counts))
         full, places = asked.without_empty()
-        output = ranges.of_fields(self.inputs.form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
+        output = ranges.of_fields(decision, form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
         return self._lowered(output if places is None else spread(output, places), answered(asked, counts))
+
+    def _decision(self, asked: Ranges, count: int) -> Decision:
+        return choose_ranges(self.inputs.form, asked, count)
 
     def _lowered(self, output: Output, held: Array | None) -> pa.Array:
         aggregate = self.column.call.aggregate
@@ -226,7 +227,7 @@ class ObjectPartials(Partials):
 
     def results(self, asked: Ranges) -> pa.Array:
         full, places = asked.without_empty()
-        given = ranges.of_objects(self.definition, self.states, full)
+        given = ranges.of_objects(choose_ranges(None, asked, len(self.states)), self.definition, self.states, full)
         empty = self.definition.lower(self.definition.identity()) if self.column.call.aggregate.counts_rows else None
         results: list[Any] = [empty] * len(asked)
         known = answered(asked, self.counts)

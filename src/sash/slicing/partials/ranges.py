@@ -17,7 +17,8 @@ from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
-from sash.plan.range_choice import ONE_BY_ONE, TWO_STACKS, choose_without_inverse
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.range_choice import ONE_BY_ONE, TWO_STACKS
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
@@ -77,11 +78,10 @@ def of_prefixes(form: Form, states: list[Array], asked: Ranges) -> Output:
     return check(output, form)
 
 
-def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
-    """The results of ranges that are not empty, over ``count`` rows or partials."""
+def of_fields(decision: Decision, form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
+    """The results of ranges that are not empty, over ``count`` rows or partials, without an inverse."""
     lo, hi, longest = asked.lo, asked.hi, asked.longest
-    algorithm = choose_without_inverse(asked, count).algorithm
-    if algorithm == TWO_STACKS:
+    if decision.choice == TWO_STACKS:
         module = generate(blocks.ranges, form, masked=masked, partials=partials)
         kernel = compiled(module)
         output = make_output(form, module, len(lo))
@@ -94,7 +94,7 @@ def of_fields(form: Form, source: list[Array], count: int, asked: Ranges, *, par
         few = parts and longest * len(parts) > 2 * max(len(lo), count)
         threads.each(work, [(0, len(lo))] if few else parts)
         return check(output, form)
-    if algorithm == ONE_BY_ONE:
+    if decision.choice == ONE_BY_ONE:
         return one_by_one(form, compiled(generate(reduce.ranges, form, masked=masked, partials=partials)), source, asked)
     fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
     answer = generate(flat_fat.ranges, form, masked=True, partials=True)
@@ -114,7 +114,7 @@ def one_by_one(form: Form, kernel: Kernel, source: list[Array], asked: Ranges, r
     return check(output, form)
 
 
-def of_objects(definition: Objects, states: list[Any], asked: Ranges) -> list[Any]:
+def of_objects(decision: Decision, definition: Objects, states: list[Any], asked: Ranges) -> list[Any]:
     """The results of ranges over partials that are Python objects."""
     results: list[Any] = [None] * len(asked)
     lows, highs = asked.lo.tolist(), asked.hi.tolist()
@@ -125,7 +125,7 @@ def of_objects(definition: Objects, states: list[Any], asked: Ranges) -> list[An
     def emit(R: list[Any], i: int, s: Any) -> None:
         R[i] = definition.lower(s)
 
-    if asked.only_advance:
+    if decision.choice == TWO_STACKS:
         words = {**objects.words(definition.combine, definition.identity), "lift": lift, "emit": emit}
         objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * asked.longest, results)
         return results

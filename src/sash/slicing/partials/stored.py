@@ -15,7 +15,8 @@ from sash.algorithms.pipe import merging, scattering
 from sash.algorithms.rolling import Output
 from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
-from sash.plan.range_choice import FEW_RANGES
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.range_choice import ONE_BY_ONE, choose_ranges
 from sash.slicing.partials.column_partials import FieldPartials, answered, spread
 from sash.slicing.partials.ranges import Ranges, one_by_one
 from sash.slicing.partials.tree import SliceTree
@@ -41,12 +42,15 @@ class StoredPartials(FieldPartials):
 
     def results(self, asked: Ranges) -> pa.Array:
         if self._tree is None:
-            if len(asked) <= FEW_RANGES and not asked.empty:
+            if not asked.empty and self._decision(asked, len(self.states[0])).choice == ONE_BY_ONE:
                 return self._lowered(self._kernels.one_by_one(self.states, asked), answered(asked, self.counts))
             return super().results(asked)
         full, places = asked.without_empty()
         output = self._tree.answer(full)
         return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
+
+    def _decision(self, asked: Ranges, count: int) -> Decision:
+        return choose_ranges(self.inputs.form, asked, count, are_stored=True)
 
     def put(self, asked: Ranges, room: Array) -> bool:
         if self._tree is not None or asked.empty:

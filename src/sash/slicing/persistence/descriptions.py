@@ -1,8 +1,9 @@
-"""What an operator was made with, as plain data: for snapshots, and to tell whether two are of the same query."""
+"""A query as plain data: for snapshots, and to tell whether two are the same."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from sash.aggregates import registry
@@ -11,68 +12,51 @@ from sash.functions.call import Call, resolve
 from sash.functions.udaf import UserAggregate
 from sash.kernels import sources
 from sash.plan.clock import ProcessingTime
-from sash.plan.options import OperatorOptions
+from sash.plan.options import StreamOptions
+from sash.plan.request import WINDOW, Request
 from sash.slicing.persistence.code_digest import ADDRESS, digest
 from sash.types import Duration
-from sash.windows.band import Band
-from sash.windows.base import Window
-from sash.windows.last_rows import LastRows
-from sash.windows.punctuation import Punctuation
-from sash.windows.rows import RowWindow
-from sash.windows.session import Session
-from sash.windows.sliding import Sliding
-from sash.windows.unbounded import Unbounded
+from sash.windows.base import Window, built_in
 
 DURATIONS = ("lateness", "idle", "max_ahead", "watermark")
-SPECS: dict[str, type[Window]] = {c.__name__: c for c in (Sliding, Session, RowWindow, Punctuation, LastRows, Band, Unbounded)}
+ONCE_OWN = ("TrailingWindow", "TrailingRowWindow")
+"""Windows that older state describes as it does users' own: by a digest of their code, and their settings as text."""
 
 
-@dataclass
-class OperatorSpec:
-    """What the operator was made with, before a schema is known."""
-
-    windows: dict[str, Window]
-    aggs: Any
-    by: Any
-    time: Any
-    order_by: Any
-    options: OperatorOptions = field(default_factory=OperatorOptions)
-
-
-def of_request(spec: OperatorSpec) -> dict[str, Any]:
-    """What an operator was made with, as data."""
-    options = spec.options
-    calls = [resolve(a, "aggs") for a in (spec.aggs if isinstance(spec.aggs, list | tuple) else [spec.aggs])]
+def of_request(request: Request, options: StreamOptions) -> dict[str, Any]:
+    """A query as data."""
     durations = {n: getattr(options, n) for n in DURATIONS}
     return {
-        "windows": {name: of_window(w) for name, w in spec.windows.items()},
-        "aggs": [of_call(c) for c in calls],
-        **{n: getattr(spec, n) for n in ("by", "order_by")},
-        "time": {"clock": spec.time.name} if isinstance(spec.time, ProcessingTime) else spec.time,
+        "windows": {name: of_window(w) for name, w in request.windows.items()},
+        "aggs": [of_call(c) for c in request.aggs],
+        **{n: _listed(getattr(request, n)) for n in ("by", "order_by")},
+        "time": {"clock": request.time.name} if isinstance(request.time, ProcessingTime) else request.time,
         **{n: getattr(options, n) for n in ("ordered", "store", "emit", "late")},
         **{n: None if d is None else vars(d) for n, d in durations.items()},
     }
 
 
-def to_request(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]:
-    """The arguments again. Users' own windows and aggregates are code: they come from what is given, and must be the same."""
-    given = dict(windows) if isinstance(windows, dict) else {} if windows is None else {"window": windows}
-    strange = sorted(set(given) - set(query["windows"]))
+def to_arguments(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]:
+    """The arguments of an operator of the query again.
+
+    Users' own windows and aggregates are code: they come from ``windows`` and ``aggs``, and must be the same.
+    """
+    passed = dict(windows) if isinstance(windows, Mapping) else {} if windows is None else {WINDOW: windows}
+    strange = sorted(set(passed) - set(query["windows"]))
     if strange:
         raise InvalidSnapshot(f"windows has {strange[0]!r}; the snapshot has {', '.join(query['windows'])}")
     specs: dict[str, Window] = {}
     for name, description in query["windows"].items():
-        if name in given and (not isinstance(given[name], Window) or canonical(of_window(given[name])) != canonical(description)):
-            raise InvalidSnapshot(f"window {name!r} is {given[name]!r}; the snapshot has {description}")
-        spec = given.get(name) or to_window(description)
+        if name in passed and (not isinstance(passed[name], Window) or canonical(of_window(passed[name])) != canonical(description)):
+            raise InvalidSnapshot(f"window {name!r} is {passed[name]!r}; the snapshot has {description}")
+        spec = passed.get(name) or to_window(description)
         if spec is None:
             raise InvalidSnapshot(f"window {name!r} is a user's own ({description['own']}): restore(bytes, windows=...)")
         specs[name] = spec
-    settings = {n: query[n] for n in ("by", "time", "order_by", "ordered", "store", "emit", "late")}
+    time = ProcessingTime(query["time"]["clock"]) if isinstance(query["time"], dict) else query["time"]
     durations = {n: None if query.get(n) is None else Duration(**query[n]) for n in DURATIONS}
-    if isinstance(query["time"], dict):
-        settings["time"] = ProcessingTime(query["time"]["clock"])
-    return {"windows": specs, "aggs": _calls(query["aggs"], aggs), **settings, **durations}
+    options = {n: query[n] for n in ("by", "order_by", "ordered", "store", "emit", "late")}
+    return {"windows": specs, "aggs": _calls(query["aggs"], aggs), "time": time, **options, **durations}
 
 
 def _calls(descriptions: list[dict[str, Any]], aggs: Any) -> list[Call]:
@@ -91,12 +75,19 @@ def _calls(descriptions: list[dict[str, Any]], aggs: Any) -> list[Call]:
 def of_window(window: Window) -> dict[str, Any]:
     """A window spec as data; a user's own only by its name and settings."""
     kind = type(window).__name__
-    if SPECS.get(kind) is type(window) and is_dataclass(window):
-        return {"window": kind, **{f.name: _plain(getattr(window, f.name)) for f in fields(window)}}
-    settings = ADDRESS.sub("", repr(sorted(vars(window).items())))
-    return {
-        "own": f"{type(window).__module__}.{type(window).__qualname__}", "settings": settings, "text": digest(type(window), vars(window)),
-    }  # fmt: skip
+    if built_in().get(kind) is type(window):
+        return {"window": kind, **{f.name: _plain(getattr(window, f.name)) for f in fields(window)}}  # type: ignore[arg-type]
+    name = f"{type(window).__module__}.{type(window).__qualname__}"
+    return {"own": name, "settings": _settings(window), "text": digest(type(window), vars(window))}
+
+
+def _listed(names: Any) -> Any:
+    return list(names) if isinstance(names, tuple) else names
+
+
+def _settings(window: Window) -> str:
+    """What a window was made with, for people to read."""
+    return ADDRESS.sub("", repr(sorted(vars(window).items())))
 
 
 def canonical(description: Any) -> Any:
@@ -110,8 +101,6 @@ def canonical(description: Any) -> Any:
     if "own" in description:  # settings are for people to read; the digest has them
         return {n: v for n, v in description.items() if n != "settings"}
     meant = {n: canonical(v) for n, v in description.items()}
-    if meant.get("window") == "TrailingRowWindow":
-        meant.setdefault("closed", "both")  # older descriptions had no other
     for name in ("by", "order_by"):
         if name in meant:
             given = meant[name]
@@ -122,11 +111,26 @@ def canonical(description: Any) -> Any:
     return meant
 
 
+def upgraded(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """An older description, with windows that it describes in an older form described as ``new`` does, if they are the same."""
+
+    def is_same(before: Any, after: Any) -> bool:
+        if not isinstance(before, dict) or not isinstance(after, dict) or after.get("window") not in ONCE_OWN:
+            return False
+        window = to_window(after)
+        return window is not None and str(before.get("own")).endswith(f".{after['window']}") and before.get("settings") == _settings(window)
+
+    windows, now = old.get("windows"), new.get("windows")
+    if not isinstance(windows, dict) or not isinstance(now, dict):
+        return old
+    return {**old, "windows": {name: now[name] if is_same(w, now.get(name)) else w for name, w in windows.items()}}
+
+
 def to_window(description: dict[str, Any]) -> Window | None:
-    """The spec again; None for a user's own, which has to be given."""
+    """The spec again; None for a user's own, which has to be passed once more."""
     if "own" in description:
         return None
-    kind = SPECS.get(str(description.get("window")))
+    kind = built_in().get(str(description.get("window")))
     if kind is None:
         raise InvalidSnapshot(f"the snapshot has a window of the unknown type {description.get('window')!r}")
     return kind(**{n: _restored(v) for n, v in description.items() if n != "window"})

@@ -9,7 +9,7 @@ from typing import Any
 from sash._version import __version__
 from sash.errors import InvalidSnapshot
 from sash.slicing.persistence import encoding
-from sash.slicing.persistence.descriptions import canonical
+from sash.slicing.persistence.descriptions import canonical, upgraded
 from sash.slicing.persistence.differences import differences
 from sash.slicing.persistence.transactions import Transaction
 
@@ -36,6 +36,7 @@ def read_manifest(transaction: Transaction, described: dict[str, Any]) -> dict[s
 
 def other_query(old: dict[str, Any], described: dict[str, Any]) -> str | None:
     """What is wrong with going on from the state of another query; None if it means the same."""
+    old = upgraded(old, described)
     if canonical(old) == canonical(described):
         return None
     found = differences(old, described)

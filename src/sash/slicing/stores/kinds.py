@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from sash.plan.logical import Plan
-from sash.plan.options import OperatorOptions
+from sash.plan.options import StreamOptions
 from sash.slicing.stores.in_order import InOrderStore
 from sash.slicing.stores.partials_only import Home, PartialsOnly
 from sash.slicing.stores.slice_store import SliceStore
 from sash.slicing.stores.sorted_rows import SortedRowStore
 from sash.slicing.stores.with_rows import SlicesWithRows
 
-__all__ = ["KINDS", "Home", "make_store"]
-
-KINDS: tuple[str, ...] = (PartialsOnly.kind, SlicesWithRows.kind, SortedRowStore.kind, InOrderStore.kind)
+__all__ = ["Home", "make_store"]
 
 
-def make_store(kind: str, plan: Plan, since: int, options: OperatorOptions, home: Home | None = None) -> SliceStore:
+def make_store(kind: str, plan: Plan, since: int, options: StreamOptions, home: Home | None = None) -> SliceStore:
     """A new store of a kind; with ``home``, its slices live there."""
     if kind == PartialsOnly.kind:
         return PartialsOnly(plan, since, store=options.store, ordered=options.ordered, home=home)

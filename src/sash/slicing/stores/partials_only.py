@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.algorithms.pipe import kernel, window_bounds
-from sash.plan.decisions import choose_store
+from sash.plan.choices.store_choice import choose_store
 from sash.plan.logical import Plan, Query
 from sash.slicing import validation
 from sash.slicing.bounds.handler import handler
@@ -64,8 +64,8 @@ class PartialsOnly:
         self.chunks = Chunks(self._home, None, 0, self.slicer.whole) if home is not None else self._measured(1)
 
     def _derive_from_queries(self) -> None:
-        self.choice = choose_store(self._store, self.plan.queries, self.slicer.forms)
-        trees = [SliceTree(f) for f in self.slicer.forms] if self.choice.algorithm == "eager" else None
+        self.decision = choose_store(self._store, self.plan.queries, self.slicer.forms)
+        trees = [SliceTree(f) for f in self.slicer.forms] if self.decision.choice == "eager" else None
         self._manager = SliceManager(self.slicer, trees)
         self._session_ends = SessionEnds()
 
@@ -327,7 +327,7 @@ class PartialsOnly:
         return self.chunks.nbytes + sum(t.nbytes for t in self._manager.trees or [])
 
     def explain(self) -> list[str]:
-        return [f"slices: {self.choice.algorithm} ({'; '.join(self.choice.reasons)})"]
+        return [f"slices: {self.decision.choice} ({'; '.join(self.decision.reasons)})"]
 
     def export(self) -> StoreState:
         """All slices; or only what the next step has to know besides the chunks, where those live elsewhere."""

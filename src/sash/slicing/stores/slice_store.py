@@ -1,7 +1,8 @@
 """The interface of slice stores: what the stream engine, the window manager and persistence know of them.
 
 A store takes rows (or slices made elsewhere) in, says for which rows it is too late, and hands out one value per step: slices, and the
-partials over exactly those slices. Which kind of store a query needs is decided by the paper's trees (:mod:`sash.plan.decisions`).
+partials over exactly those slices. Which kind of store a query needs is decided by the paper's trees
+(:mod:`sash.plan.choices.store_choice`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.plan.logical import Plan, Query
+from sash.plan.options import Emit
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.slices import Slices
 from sash.slicing.partials.column_partials import Partials
@@ -33,7 +35,7 @@ class Step:
     previous: int
     watermark: int
     lateness: int
-    emit: str
+    emit: Emit
     dirty: int
     """The time of the oldest row that came since the last step."""
     closing: bool = False

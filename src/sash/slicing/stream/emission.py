@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.plan.logical import RETRACTED, REVISION, Plan
+from sash.plan.options import Emit
 from sash.slicing.batch.results import as_type, output_schema, rank_column, window_column
 from sash.slicing.partials.ranges import look_at
 from sash.slicing.rows.keys import KeyIndex
@@ -20,7 +21,7 @@ FEW_WINDOWS = 64
 """The names of so many windows' queries are quicker collected in Python."""
 
 
-def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
+def emitted_schema(plan: Plan, emit: Emit) -> pa.Schema:
     """The columns that an operator emits."""
     extra = () if emit == "final" else (pa.field(REVISION, pa.int64()), pa.field(RETRACTED, pa.bool_()))
     return output_schema(plan, extra=extra)
@@ -29,7 +30,7 @@ def emitted_schema(plan: Plan, emit: str) -> pa.Schema:
 class Emission:
     """The tables that an operator emits for a set of queries."""
 
-    def __init__(self, plan: Plan, emit: str) -> None:
+    def __init__(self, plan: Plan, emit: Emit) -> None:
         self.plan = plan
         self.schema = emitted_schema(plan, emit)
         self.nothing = self.schema.empty_table()

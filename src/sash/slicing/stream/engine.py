@@ -2,7 +2,7 @@
 
 An engine exists once the columns are known. Rows are buffered until a step needs them, so that batches of any size cost about the same per
 row. A query that can be answered from partials alone has a store of slices; one that needs rows a store that retains them (see
-:mod:`sash.plan.decisions`).
+:mod:`sash.plan.choices.store_choice`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from sash.errors import InvalidArgument
 from sash.functions.udaf import UserAggregate
-from sash.plan import decisions
-from sash.plan.logical import Plan, Query, make_query
-from sash.plan.options import OperatorOptions
+from sash.plan.choices import store_choice
+from sash.plan.logical import Plan, make_query
+from sash.plan.options import StreamOptions
 from sash.slicing import validation
 from sash.slicing.batch.fragments import Layout
 from sash.slicing.bounds.handler import handler
@@ -29,7 +29,7 @@ from sash.slicing.rows.inputs import stored_form
 from sash.slicing.rows.intake import Intake
 from sash.slicing.rows.keys import KeyIndex, key_type, span_of
 from sash.slicing.rows.timed import KeyedRows
-from sash.slicing.stores.kinds import KINDS, Home, make_store
+from sash.slicing.stores.kinds import Home, make_store
 from sash.slicing.stores.slice_store import SliceStore, Step
 from sash.slicing.stream.due import NextDue
 from sash.slicing.stream.emission import Emission
@@ -46,7 +46,7 @@ NO_KEYS = np.empty(0, np.int64)
 class Engine:
     """All windows of all queries over one stream whose columns are known."""
 
-    def __init__(self, plan: Plan, options: OperatorOptions, homes: Callable[[int], Home] | None = None, key_slack: float = 2.0) -> None:
+    def __init__(self, plan: Plan, options: StreamOptions, homes: Callable[[int], Home] | None = None, key_slack: float = 2.0) -> None:
         """With ``homes``, the slices of the n-th store live there. ``key_slack`` says by how much the keys that are remembered may outgrow
         those that had state when that was last looked up."""
         self.options = options
@@ -65,23 +65,18 @@ class Engine:
         self._emission = Emission(plan, options.emit)
         self._manager = WindowManager(options.emit)
         self._forms = tuple(stored_form(c, plan.schema) for c in plan.columns)
-        self.workload = decisions.Workload(options.ordered, self._forms, bool(plan.order_by), options.emit == "final")
+        self.workload = store_choice.Workload(options.ordered, self._forms, bool(plan.order_by), options.emit == "final")
         self.stores: list[SliceStore] = []
         self._make_stores(homes)
         self._intake = Intake(plan, self._latest)
         self._due = NextDue(min(plan.session_gaps, default=None))
 
     def _make_stores(self, homes: Callable[[int], Home] | None) -> None:
-        """A store for each kind that queries need; those of which nothing may be left when a key is idle have stores of their own."""
-        groups: dict[tuple[str, bool, bool], list[Query]] = {}
-        for query in self.plan.queries:
-            kind = decisions.store_kind(self.workload, query.window)
-            # Behind a state store, slices in chunks are kept apart from those that are one chunk, since that is written whole.
-            apart = homes is not None and kind == "slices" and query.shape.as_periodic is None
-            groups.setdefault((kind, apart, self._starts_again(query.window)), []).append(query)
-        for at in sorted(groups, key=lambda at: (list(KINDS).index(at[0]), *at[1:])):
-            home = homes(len(self.stores)) if homes is not None and at[0] == "slices" else None
-            self.stores.append(self._store(at[0], self.plan.with_queries(tuple(groups[at])), home=home))
+        """A store for each group of queries that can share one."""
+        idle, in_chunks = self._idle is not None, homes is not None
+        for group in store_choice.group_queries(self.workload, self.plan.queries, idle=idle, in_chunks=in_chunks):
+            home = homes(len(self.stores)) if homes is not None and group.kind == "slices" else None
+            self.stores.append(self._store(group.kind, self.plan.with_queries(group.queries), home=home))
 
     def _store(self, kind: str, plan: Plan, since: int = FAR_BACK, home: Home | None = None) -> SliceStore:
         return make_store(kind, plan, since, self.options, home)
@@ -294,7 +289,7 @@ class Engine:
         plan = self.plan.with_queries((*self.plan.queries, query))
         self._emission = emission
         self._serve(plan)
-        kind = decisions.store_kind(self.workload, window)
+        kind = store_choice.store_kind(self.workload, window)
         same = (s for s in self.stores if s.kind == kind and s.since == FAR_BACK)
         home = next((s for s in same if not self._starts_again(s.plan.queries[0].window)), None)
         if kind != "rows" and home is not None and shares_slices:
@@ -357,7 +352,7 @@ class Engine:
         """Stores that serve the queries that they served in exported state: where queries came and went, others than a new engine has."""
         what = "the state"
         by_name = {q.name: q for q in self.plan.queries}
-        kinds = {name: decisions.store_kind(self.workload, q.window) for name, q in by_name.items()}
+        kinds = {name: store_choice.store_kind(self.workload, q.window) for name, q in by_name.items()}
         self.stores = []
         for stored, names in zip(state.stores, store_queries, strict=True):
             if not names or any(kinds[n] != stored.kind for n in names):
@@ -381,12 +376,12 @@ class Engine:
         """The answers of the decision trees for the current queries."""
         lines = []
         for query in self.plan.queries:
-            keeps, splits = decisions.keeps_rows(self.workload, query.window), decisions.needs_splits(self.workload, query.window)
+            keeps, splits = store_choice.keeps_rows(self.workload, query.window), store_choice.needs_splits(self.workload, query.window)
             lines.append(f"query {query.name}: {query.window!r} ({query.window.context})")
             lines.append(f"  rows kept: {'yes' if keeps.yes else 'no'} ({keeps.why})")
             lines.append(f"  slices split: {'yes' if splits.yes else 'no'} ({splits.why})")
             for column, form in zip(self.plan.columns, self._forms, strict=True):
-                how = decisions.removal(self.workload, query.window, form)
+                how = store_choice.removal(self.workload, query.window, form)
                 lines.append(f"  rows removed from slices of {column.call!r}: {how}")
         return [*lines, *(line for store in self.stores for line in store.explain())]
 

@@ -6,6 +6,7 @@ does the work.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,15 +15,17 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, unknown
 from sash.plan.clock import ProcessingTime
 from sash.plan.grouping import Grouping, grouping_of
-from sash.plan.logical import NO_TIME, check_request, make_plan
-from sash.plan.options import OperatorOptions
+from sash.plan.logical import make_plan
+from sash.plan.options import Emit, Late, Store, StreamOptions
+from sash.plan.request import Aggs, By, Request, Windows
 from sash.slicing import validation
 from sash.slicing.persistence import snapshots
-from sash.slicing.persistence.descriptions import OperatorSpec, of_request, to_request
+from sash.slicing.persistence.descriptions import of_request, to_arguments
 from sash.slicing.persistence.engine_state import Counts
 from sash.slicing.rows.intake import in_schema, to_batches
 from sash.slicing.stream.engine import Engine
 from sash.slicing.stream.undecided import UndecidedRows
+from sash.types import DurationLike
 from sash.windows.base import Window
 
 
@@ -58,34 +61,31 @@ class Operator:
 
     def __init__(
         self,
-        windows: Any,
-        aggs: Any,
-        by: Any = None,
-        time: Any = None,
-        order_by: Any = None,
+        *,
+        windows: Windows,
+        aggs: Aggs,
+        time: str | ProcessingTime,
+        by: By | None = None,
+        order_by: str | Sequence[str] | None = None,
         ordered: bool = False,
-        store: str = "auto",
-        lateness: Any = None,
-        emit: str = "final",
-        late: str = "drop",
-        idle: Any = None,
-        max_ahead: Any = None,
-        watermark: Any = None,
+        store: Store = "auto",
+        lateness: DurationLike | None = None,
+        emit: Emit = "final",
+        late: Late = "drop",
+        idle: DurationLike | None = None,
+        max_ahead: DurationLike | None = None,
+        watermark: DurationLike | None = None,
     ) -> None:
-        specs = dict(windows) if isinstance(windows, dict) else {"window": windows}
-        check_request(specs, aggs)
-        if time is None:
-            raise InvalidArgument(NO_TIME)
-        options = OperatorOptions.checked(
+        self._request = Request.of(windows, aggs, by, time, order_by)
+        self._options = StreamOptions.of(
             ordered=ordered, store=store, lateness=lateness, emit=emit, late=late, idle=idle, max_ahead=max_ahead, watermark=watermark
         )
-        self._spec = OperatorSpec(specs, aggs, by, time, order_by, options)
         self._clock = time if isinstance(time, ProcessingTime) else None
         self._engine: Engine | None = None
         self._grouping = Grouping((), {})
         self._own_schema: pa.Schema | None = None
         """The columns of the rows as they come, without computed keys."""
-        self._undecided = UndecidedRows(self._spec)
+        self._undecided = UndecidedRows(self._request, ordered=ordered)
         self._counts = Counts()
         """What was counted before a snapshot of an operator that had no rows yet."""
         self._is_closed = False
@@ -103,7 +103,7 @@ class Operator:
         if self._engine is None:
             rows = self._undecided.add(batch)
             if rows is None:
-                return None if self._spec.options.watermark is None else pa.table({})
+                return None if self._options.watermark is None else pa.table({})
             return self._start(rows)
         if self._grouping.computed:
             batch = self._keyed(to_batches(batch, self._own_schema))
@@ -111,7 +111,7 @@ class Operator:
 
     def _start(self, rows: pa.Table) -> pa.Table | None:
         """The columns are known: take in all rows that came so far. If they do not fit, the operator is as it was."""
-        grouping = grouping_of(self._spec.by, rows.schema)
+        grouping = grouping_of(self._request.by, rows.schema)
         keyed = grouping.with_keys(rows)
         engine = self._new_engine(keyed.schema, grouping)
         engine.check(keyed)
@@ -121,9 +121,10 @@ class Operator:
         return engine.add(keyed)
 
     def _new_engine(self, schema: pa.Schema, grouping: Grouping) -> Engine:
-        spec = self._spec
-        time = spec.time if self._clock is None else self._clock.name
-        return Engine(make_plan(schema, spec.windows, spec.aggs, grouping.names, time, spec.order_by), spec.options)
+        request = self._request.over_keys(grouping.names)
+        if self._clock is not None:
+            request = replace(request, time=self._clock.name)
+        return Engine(make_plan(schema, request), self._options)
 
     def _keyed(self, batches: list[pa.RecordBatch]) -> pa.Table:
         """Rows with their computed keys."""
@@ -158,7 +159,7 @@ class Operator:
         self._decide()
         if self._engine is None:
             raise InvalidArgument("advance needs a batch first: the time column's type is not known yet; add one, even an empty one")
-        if self._spec.options.ordered:
+        if self._options.ordered:
             raise InvalidArgument("in a declared in-order stream every row is a watermark; add returns the results")
         return self._engine.advance(self._engine.tick(watermark))
 
@@ -172,7 +173,7 @@ class Operator:
 
     def late_rows(self) -> pa.Table:
         """The rows that came too late for all of their windows since this was last called (with ``late="output"``)."""
-        if self._spec.options.late != "output":
+        if self._options.late != "output":
             raise InvalidArgument('late rows are only counted (op.stats.late); make the operator with late="output" to have them')
         if self._engine is None:
             return pa.table({})
@@ -188,22 +189,22 @@ class Operator:
             raise InvalidArgument(f"a query's name is text, not {name!r}")
         if not isinstance(window, Window) or window.is_trailing:
             raise InvalidArgument(f"a query needs a window for sash.aggregate, not {window!r}")
-        if name in self._spec.windows:
+        if name in self._request.windows:
             raise InvalidArgument(f"there is a query named {name!r} already")
         if self._engine is not None:
             self._engine.add_query(name, window)
-        self._spec.windows[name] = window
+        self._request = replace(self._request, windows={**self._request.windows, name: window})
 
     def remove_query(self, name: str) -> None:
         """A query less; what only it needed is dropped."""
         self._check_open()
-        if not isinstance(name, str) or name not in self._spec.windows:
-            raise unknown("query", name, self._spec.windows)
-        if len(self._spec.windows) == 1:
+        if not isinstance(name, str) or name not in self._request.windows:
+            raise unknown("query", name, self._request.windows)
+        if len(self._request.windows) == 1:
             raise InvalidArgument("the last query cannot be removed; close the operator instead")
         if self._engine is not None:
             self._engine.remove_query(name)
-        del self._spec.windows[name]
+        self._request = replace(self._request, windows={n: w for n, w in self._request.windows.items() if n != name})
 
     # Taking it elsewhere.
 
@@ -212,22 +213,22 @@ class Operator:
         if self._is_closed:
             raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
         self._decide()
-        query, engine = of_request(self._spec), self._engine
+        query, engine = of_request(self._request, self._options), self._engine
         if engine is None:
             return snapshots.of_engine(query, None, None, (), self._counts)
         state = engine.export()
         return snapshots.of_engine(query, state, engine.plan.schema, engine.plan.by, engine.counts)
 
     @classmethod
-    def restore(cls, snapshot: bytes, windows: Any = None, aggs: Any = None) -> Operator:
+    def restore(cls, snapshot: bytes, windows: Windows | None = None, aggs: Aggs | None = None) -> Operator:
         """The operator again. Users' own windows and aggregates are code, so they are passed once more; they must be the same."""
         header, sections = snapshots.unpack(snapshot)
         with validation.reading("the snapshot"):
-            op = cls(**to_request(header["query"], windows, aggs))
+            op = cls(**to_arguments(header["query"], windows, aggs))
             op._counts = Counts.of(header["stats"], "the snapshot")
             if header["started"]:
                 schema = sections["schema"].schema
-                grouping = grouping_of(op._spec.by, schema, may_exist=True)
+                grouping = grouping_of(op._request.by, schema, may_exist=True)
                 engine = op._new_engine(schema, grouping)
                 engine.import_(snapshots.to_engine(header, sections))
                 op._grouping, op._engine = grouping, engine
@@ -256,6 +257,6 @@ class Operator:
         """The answers of the decision trees for the current queries."""
         if self._engine is None:
             return "the columns are not known yet: add a batch"
-        options = self._spec.options
+        options = self._options
         first = f"stream: {'declared in order' if options.ordered else 'out of order'}, emit {options.emit}, store {options.store}"
         return "\n".join([first, *self._engine.explain()])

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sash.plan.choices.range_choice import FEW_RANGES
 from sash.plan.logical import REVISION, Plan, output_type
-from sash.plan.range_choice import FEW_RANGES
 from sash.slicing.partials.ranges import look_at
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.stream.window_manager import Part

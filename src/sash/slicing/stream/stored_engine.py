@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.plan.logical import Plan
-from sash.plan.options import OperatorOptions
+from sash.plan.options import StreamOptions
 from sash.slicing import validation
 from sash.slicing.ingest.slices import Slices
 from sash.slicing.persistence import encoding
@@ -55,7 +55,7 @@ class StepMetrics:
 class StoredEngine:
     """An engine whose state is in a storage: one step, and then :meth:`commit`. A step that fails leaves the storage as it was."""
 
-    def __init__(self, plan: Plan, options: OperatorOptions, storage: Storage, described: dict[str, Any], key_slack: float = 2.0) -> None:
+    def __init__(self, plan: Plan, options: StreamOptions, storage: Storage, described: dict[str, Any], key_slack: float = 2.0) -> None:
         """``described`` is what must stay the same from step to step, as plain data."""
         self._transaction = Transaction(storage)
         self._chunks: dict[int, StoredChunks] = {}

@@ -7,16 +7,15 @@ from typing import Any
 import pyarrow as pa
 
 from sash.errors import InvalidArgument
-from sash.plan.logical import calls_of
-from sash.slicing.persistence.descriptions import OperatorSpec
+from sash.plan.request import Request
 from sash.slicing.rows.intake import in_schema, to_batches
 
 
 class UndecidedRows:
     """Rows that came before the types of all columns were known."""
 
-    def __init__(self, spec: OperatorSpec) -> None:
-        self._spec = spec
+    def __init__(self, request: Request, *, ordered: bool) -> None:
+        self._request, self._ordered = request, ordered
         self._batches: list[pa.RecordBatch] = []
 
     def __bool__(self) -> bool:
@@ -31,7 +30,7 @@ class UndecidedRows:
             schema = pa.schema([known[f.name] if pa.types.is_null(f.type) and f.name in known else f for f in schema])
             if set(schema.names) != set(known):
                 raise InvalidArgument(f"the batch has the columns {', '.join(schema.names)}; the first one had {', '.join(known)}")
-        if any(pa.types.is_null(f.type) for f in schema) and not self._spec.options.ordered:
+        if any(pa.types.is_null(f.type) for f in schema) and not self._ordered:
             self._batches = [in_schema(b, schema) for b in [*self._batches, *batches]]
             return None
         return self.decided(schema, batches)
@@ -48,7 +47,5 @@ class UndecidedRows:
 
     def _is_number(self, field: pa.Field) -> bool:
         """Whether a column that has had no value is taken for numbers: aggregates read it, and nothing else does."""
-        spec = self._spec
-        read = [text for call in calls_of(spec.aggs) for text in call.inputs]
-        others = [spec.time, *(n for names in (spec.by, spec.order_by) for n in ([names] if isinstance(names, str) else names or []))]
-        return bool(pa.types.is_null(field.type)) and field.name in read and field.name not in others
+        read = [text for call in self._request.aggs for text in call.inputs]
+        return bool(pa.types.is_null(field.type)) and field.name in read and field.name not in self._request.column_names

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.plan.logical import Query
+from sash.plan.options import Emit
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds
 from sash.slicing.stores.slice_store import SliceStore, Step, StepSlices
@@ -38,7 +39,7 @@ Part = tuple[SliceStore, StepSlices, list[Report]]
 class WindowManager:
     """Remembers what was emitted of windows that may still change."""
 
-    def __init__(self, emit: str) -> None:
+    def __init__(self, emit: Emit) -> None:
         self.emit = emit
         self._closing: list[Callable[[], None]] = []
         self.emitted: dict[str, Emitted] = {}

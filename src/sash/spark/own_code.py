@@ -1,4 +1,4 @@
-"""What was asked for, in a form that goes to the workers and becomes the same plan there."""
+"""Code of users' own, which goes to the workers with a request: functions of aggregates, classes of windows, and the text of both."""
 
 from __future__ import annotations
 
@@ -6,51 +6,25 @@ import sys
 import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-import pyarrow as pa
-
-from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate
-from sash.plan.logical import WINDOW, Plan, make_plan
-from sash.windows.base import Window
+from sash.plan.request import Request
 
 
-@dataclass(frozen=True)
-class Request:
-    """The arguments of ``sash.aggregate`` or ``sash.over``."""
+def own_functions(request: Request) -> list[Callable[..., Any]]:
+    """The functions of users' own aggregates."""
+    aggregates = [call.aggregate for call in request.aggs]
+    found = [(a.lift, a.combine, a.lower, a.invert) for a in aggregates if isinstance(a, UserAggregate)]
+    return [f for group in found for f in group if f is not None]
 
-    windows: Any
-    aggs: Any
-    by: Any = None
-    time: Any = None
-    order_by: Any = None
-    empty: bool = False
-    trailing: bool = False
 
-    @property
-    def specs(self) -> dict[str, Window]:
-        """The windows by their names; a single one has the name that Spark's have."""
-        return dict(self.windows) if isinstance(self.windows, dict) else {WINDOW: self.windows}
-
-    def plan(self, schema: pa.Schema) -> Plan:
-        """The plan over these columns; expressions whose text is a column's name are that column."""
-        return make_plan(schema, self.windows, self.aggs, self.by, self.time, self.order_by, self.empty, trailing=self.trailing)
-
-    def own_functions(self) -> list[Callable[..., Any]]:
-        """The functions of users' own aggregates."""
-        aggs = self.aggs if isinstance(self.aggs, list | tuple) else [self.aggs]
-        aggregates = [a.aggregate if isinstance(a, Call) else a for a in aggs]
-        found = [(a.lift, a.combine, a.lower, a.invert) for a in aggregates if isinstance(a, UserAggregate)]
-        return [f for group in found for f in group if f is not None]
-
-    def own_windows(self) -> list[type]:
-        """The classes of users' own windows."""
-        return [type(w) for w in self.specs.values() if isinstance(w, Window) and not type(w).__module__.startswith("sash.")]
+def own_windows(request: Request) -> list[type]:
+    """The classes of users' own windows."""
+    return [type(w) for w in request.windows.values() if not type(w).__module__.startswith("sash.")]
 
 
 def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
@@ -78,7 +52,7 @@ def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
 def by_value(request: Request) -> Iterator[None]:
     """While it lasts, the modules that users' functions and windows stand in are pickled with them: workers need not have them."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
-    names = {f.__module__ for f in request.own_functions()} | {c.__module__ for c in request.own_windows()}
+    names = {f.__module__ for f in own_functions(request)} | {c.__module__ for c in own_windows(request)}
     with ExitStack() as stack:
         for module in (sys.modules.get(name) for name in sorted(filter(None, names))):
             if module is not None and module.__name__ != "__main__" and not _is_installed(module):

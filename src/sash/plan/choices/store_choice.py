@@ -1,6 +1,6 @@
-"""The paper's decision trees (figures 4, 5 and 6): what the characteristics of a workload ask of the slices.
+"""What a stream has to keep: the decision trees of the slicing paper (figures 4, 5 and 6), and the stores that follow from them.
 
-Each returns an answer and the reason for it; ``op.explain()`` shows them.
+Each returns an answer with its reason; ``op.explain()`` prints them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.algebra import Form
-from sash.plan.choose import Choice
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.rows_needed import can_be_added_in_any_order
 from sash.plan.logical import Query
 from sash.windows.base import Window
 
@@ -33,11 +34,11 @@ class Workload:
     ranked: bool = False
     """Whether rows of one time have an order of their own (order_by)."""
     once: bool = True
-    """Whether each window is given once, when it is final."""
+    """Whether each window is emitted once, when it is final."""
 
     @property
     def commutes(self) -> bool:
-        return all(form is not None and form.commutative for form in self.forms)
+        return can_be_added_in_any_order(self.forms)
 
 
 def keeps_rows(workload: Workload, window: Window) -> Answer:
@@ -60,7 +61,7 @@ def keeps_rows(workload: Workload, window: Window) -> Answer:
 def _keeps_rows_in_order(workload: Workload, window: Window) -> Answer:
     """The left side of figure 4; and what the paper leaves out: users' code that looks at rows, and ties."""
     if window.context == "forward context aware":
-        return Answer(True, "in order, but later rows decide where windows start: any range of rows may be asked for")
+        return Answer(True, "in order, but later rows decide where windows start: any range of rows may be needed")
     if window.is_shown_rows:
         return Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
     if workload.ranked and ((window.is_by_time and not workload.commutes) or (window.counts_rows and not workload.once)):
@@ -69,6 +70,10 @@ def _keeps_rows_in_order(workload: Workload, window: Window) -> Answer:
 
 
 StoreKind = Literal["slices", "slices and rows", "rows", "in order"]
+
+
+KINDS: tuple[StoreKind, ...] = ("slices", "slices and rows", "rows", "in order")
+"""The order in which an engine has its stores."""
 
 
 def store_kind(workload: Workload, window: Window) -> StoreKind:
@@ -103,20 +108,44 @@ def removal(workload: Workload, window: Window, form: Form | None) -> str:
 
 
 MANY_SLICES = 1 << 12
-"""From so many slices a window, adding them up for every window costs more than keeping a tree."""
+"""From so many slices a window, combining them for every window costs more than keeping a tree."""
 
 
-def choose_store(asked: str, queries: tuple[Query, ...], forms: list[Form]) -> Choice:
-    """Lazy or eager; asked for, or by the queries."""
-    if asked != "auto":
-        return Choice(asked, ("asked for",))
+def choose_store(requested: str, queries: tuple[Query, ...], forms: list[Form]) -> Decision:
+    """Whether partials over slices are combined when windows end, or kept in a tree; ``requested``, or by the queries."""
+    if requested != "auto":
+        return Decision(requested, ("requested",))
     periodic = [p for q in queries if (p := q.shape.as_periodic) is not None]
     step = min((p.every for p in periodic), default=1)
     slices = max((p.size // step for p in periodic), default=0)
     if slices < MANY_SLICES:
-        return Choice(
-            "lazy", (f"a window holds up to {slices} slices: they are added up when windows end, all windows of a step in one pass",)
+        return Decision(
+            "lazy", (f"a window holds up to {slices} slices: they are combined when windows end, all windows of a step in one pass",)
         )
     if all(f.invertible for f in forms):
-        return Choice("lazy", ("inverses are exact: windows are differences of what comes before each slice",))
-    return Choice("eager", (f"a window holds up to {slices} slices, and what leaves it cannot be subtracted: a FlatFAT over slices",))
+        return Decision("lazy", ("inverses are exact: windows are differences of what comes before each slice",))
+    return Decision("eager", (f"a window holds up to {slices} slices, and what leaves it cannot be subtracted: a FlatFAT over slices",))
+
+
+@dataclass(frozen=True)
+class StoreGroup:
+    """Queries that share one store."""
+
+    kind: StoreKind
+    queries: tuple[Query, ...]
+
+
+def group_queries(workload: Workload, queries: tuple[Query, ...], *, idle: bool, in_chunks: bool) -> list[StoreGroup]:
+    """Which queries share a store, in the order of stores.
+
+    With ``idle``, keys expire: windows that never end have stores of their own, of which nothing may be left when a key begins anew. With
+    ``in_chunks``, slices live behind a state store: those with periodic edges, which are written chunk by chunk, stay apart from those
+    that are one chunk and written whole.
+    """
+    groups: dict[tuple[StoreKind, bool, bool], list[Query]] = {}
+    for query in queries:
+        kind = store_kind(workload, query.window)
+        apart = in_chunks and kind == "slices" and query.shape.as_periodic is None
+        groups.setdefault((kind, apart, idle and query.window.never_ends), []).append(query)
+    order = sorted(groups, key=lambda group: (KINDS.index(group[0]), *group[1:]))
+    return [StoreGroup(group[0], tuple(groups[group])) for group in order]

@@ -1,0 +1,5 @@
+"""``python -m sash``: the command line."""
+
+from sash.cli import main
+
+main()

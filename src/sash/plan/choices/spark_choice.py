@@ -1,0 +1,123 @@
+"""How a batch frame is aggregated on Spark: decided from the schema and the specs, without running a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sash.algebra import Form
+from sash.errors import InvalidArgument
+from sash.plan.choices.decision import Decision
+from sash.plan.choices.rows_needed import why_rows_are_needed
+from sash.plan.logical import Plan
+from sash.types import FAR_AHEAD
+
+Strategy = Literal["plain", "catalyst", "fragments", "rows"]
+
+STRATEGIES: tuple[Strategy, ...] = ("plain", "catalyst", "fragments", "rows")
+"""From the most special to the most general: what one of them can do, all later ones can do as well."""
+WINDOWS_PER_BLOCK = 16
+"""A block of time is this many times as long as the longest window: one slice in so many is sent to two blocks."""
+MOST_EDGES = 1 << 21
+"""A block has no more edges of one query than this, if it is still at least as long as the longest window."""
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Stretches of a key's time that are computed apart, in ticks, and how far the longest window reaches from one into the next."""
+
+    length: int
+    halo: int
+
+
+@dataclass(frozen=True)
+class SparkDecision(Decision):
+    """The strategy, its reasons, and the blocks of time (None: a key's windows stay together)."""
+
+    choice: Strategy
+    blocks: Blocks | None = None
+    or_rows: bool = False
+    """Whether the first rows, when the job runs, decide between this strategy and that of rows."""
+
+
+def choose_spark(
+    plan: Plan, forms: list[Form | None], unstated: list[str | None], unspoken: list[str | None], requested: str = "auto"
+) -> SparkDecision:
+    """How to aggregate windows.
+
+    For each aggregate, ``unstated`` says why Catalyst cannot compute its partials, and ``unspoken`` why Spark's own functions cannot
+    compute its result over the rows of one window (None: they can).
+    """
+    if requested != "auto" and requested not in STRATEGIES:
+        raise InvalidArgument(f"plan must be one of auto, {', '.join(STRATEGIES)}; not {requested!r}")
+    choice, reason = _general(plan, forms, unstated)
+    if requested in ("auto", "plain") and (own := _why_plain(plan, unspoken)) is not None:
+        choice, reason = "plain", own
+    if requested not in ("auto", choice):
+        at = STRATEGIES.index(requested)
+        if at < STRATEGIES.index(choice):
+            raise InvalidArgument(f"plan={requested!r} is not possible here: {reason}")
+        choice, reason = STRATEGIES[at], "requested"
+    if choice == "plain":
+        return SparkDecision(choice, (reason,))
+    blocks, why = time_blocks(plan)
+    return SparkDecision(choice, (reason, why), blocks)
+
+
+def choose_over(plan: Plan) -> SparkDecision:
+    """How to compute each row's trailing windows."""
+    blocks, why = time_blocks(plan)
+    return SparkDecision("rows", ("each key's rows are shuffled together, sorted by time, and returned with their windows", why), blocks)
+
+
+def with_a_glance(plan: Plan, decision: SparkDecision) -> SparkDecision:
+    """The same, left to the first rows where it depends on how many rows a key has in a slice, which no schema tells."""
+    periodic = all(q.shape.as_periodic is not None for q in plan.queries)
+    if decision.choice not in ("catalyst", "fragments") or not plan.by or not periodic:
+        return decision
+    reason = "unless the first rows, when the job runs, show that slices would not reduce them: then rows"
+    return replace(decision, or_rows=True, reasons=(*decision.reasons, reason))
+
+
+def _why_plain(plan: Plan, unspoken: list[str | None]) -> str | None:
+    """Why Spark's own aggregation can do all of it; None if it cannot."""
+    if len(plan.queries) == 1 and not plan.empty and plan.queries[0].shape.lies_apart and all(u is None for u in unspoken):
+        return "no row is in two windows: Spark's own aggregation is all there is to do"
+    return None
+
+
+def _general(plan: Plan, forms: list[Form | None], unstated: list[str | None]) -> tuple[Strategy, str]:
+    """The most special strategy for windows that overlap."""
+    shapes = [q.shape for q in plan.queries]
+    if any(s.decided_by_rows for s in shapes):
+        return "rows", "rows decide where windows start or end: they are sorted and cut by each key"
+    needed = why_rows_are_needed(plan.columns, forms)
+    if needed is not None:
+        return "rows", needed
+    reason = next((u for u in unstated if u is not None), None)
+    if any(s.edge_series is None for s in shapes):
+        reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
+    if reason is not None:
+        return "fragments", f"{reason}: slices are made in Arrow, before the shuffle"
+    return "catalyst", "slices are made by Spark's own aggregation, windows from slices in Arrow"
+
+
+def time_blocks(plan: Plan) -> tuple[Blocks | None, str]:
+    """How long a stretch of a key's time may be computed apart from the others, and why; its halo is the longest window."""
+    if plan.empty:
+        return None, "empty windows lie between any two rows of a key: a key's slices stay together"
+    longest, finest = 0, FAR_AHEAD
+    for query in plan.queries:
+        shape = query.shape
+        if shape.decided_by_rows or shape.longest is None:
+            return None, f"{query.name} ({query.window!r}) may be of any length: a key's rows stay together"
+        longest = max(longest, shape.longest)
+        finest = min([finest, *(step for step, _ in shape.edge_series or ())])
+    if longest * WINDOWS_PER_BLOCK >= FAR_AHEAD:
+        return None, "windows are too long for blocks of time"
+    length = longest * WINDOWS_PER_BLOCK
+    if finest < FAR_AHEAD and length // finest > MOST_EDGES:
+        length = max(longest, MOST_EDGES * finest)
+    measure = plan.measure
+    split = f"a key is split by time into blocks of {measure.length(length)}, halo {measure.length(longest)}: one key can use all cores"
+    return Blocks(length, longest), split
