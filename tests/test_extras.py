@@ -22,7 +22,7 @@ assert sash.rolling(np.array([3, 1, 2]), 2, agg="max").tolist() == [3, 2]
 table = pa.table({"t": [1, 2, 11], "v": [1, 2, 3]})
 out = sash.aggregate(table, windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t", by="v % 2 as odd")
 assert sorted(out["s"].to_pylist()) == [1, 2, 3]
-op = sash.Operator(W.tumbling(10), [S.sum("v").alias("s")], time="t", watermark=0)
+op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v").alias("s")], time="t", watermark=0)
 assert op.add(table).to_pylist() == [{"query": "window", "window": {"start": 0, "end": 10}, "s": 3}]
 """
 SPARK = """
@@ -49,6 +49,13 @@ CONNECT = """(
     .config("spark.sql.streaming.stateStore.providerClass", "{}").getOrCreate()
 )""".format("org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")
 EXAMPLES = {"": CORE, "spark": CORE + SPARK.format(session=SESSION), "connect": CORE + SPARK.format(session=CONNECT)}
+COMMAND = """
+import subprocess, sys
+done = subprocess.run([sys.executable, "-m", "sash", "--help"], capture_output=True, text=True)
+assert done.returncode == {code} and "{words}" in done.stdout + done.stderr, (done.returncode, done.stdout, done.stderr)
+"""
+EXAMPLES[""] += COMMAND.format(code=1, words="pip install 'sash[cli]'")
+EXAMPLES["cli"] = CORE + COMMAND.format(code=0, words="bench")
 EXAMPLES["testing"] = CORE + "from sash.testing import check_laws\ncheck_laws(S.max)\n"
 
 

@@ -15,7 +15,10 @@ from sash._version import __version__
 from sash.errors import SashError
 
 if TYPE_CHECKING:
+    from sash import algorithms as algorithms
     from sash import functions, windows
+    from sash import spark as spark
+    from sash import testing as testing
     from sash.api.explain import explain
     from sash.api.rolling import rolling
     from sash.api.tables import aggregate, over
@@ -54,17 +57,19 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    # Loaded when first used, so that `import sash` is quick.
-    if name not in _LAZY:
-        raise AttributeError(f"module 'sash' has no attribute {name!r}")
-    module, attribute = _LAZY[name]
-    value = import_module(module)
-    if attribute is not None:
-        value = getattr(value, attribute)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a checker knows the names above, and refuses others
+
+    def __getattr__(name: str) -> Any:
+        # Loaded when first used, so that `import sash` is quick.
+        if name not in _LAZY:
+            raise AttributeError(f"module 'sash' has no attribute {name!r}")
+        module, attribute = _LAZY[name]
+        value = import_module(module)
+        if attribute is not None:
+            value = getattr(value, attribute)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*__all__, *_LAZY})

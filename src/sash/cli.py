@@ -76,7 +76,3 @@ def main() -> None:
     except SashError as error:
         typer.echo(f"error: {error}", err=True)
         raise SystemExit(1) from error
-
-
-if __name__ == "__main__":
-    main()

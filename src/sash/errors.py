@@ -1,7 +1,7 @@
 """Every error that Sash raises on purpose.
 
 Each is a :class:`SashError` and also the builtin that a Python user would catch. Messages name the
-argument, what was given, and what would be right.
+argument, what was passed, and what would be right.
 """
 
 from __future__ import annotations
@@ -59,7 +59,15 @@ class RefusedCache(SashError, PermissionError):
 
 
 class UserFunctionFailed(SashError, RuntimeError):
-    """A user's function raised, somewhere in a cluster."""
+    """A user's function raised while it ran: in a compiled kernel, or somewhere in a cluster."""
+
+
+class NoSpark(SashError, RuntimeError):
+    """Spark cannot be started here."""
+
+
+class MissingPackage(SashError, ImportError):
+    """A package that this needs is not installed."""
 
 
 class EmptyWindow(SashError, IndexError):

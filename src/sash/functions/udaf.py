@@ -99,24 +99,40 @@ def user_type(t: pa.DataType) -> pa.DataType:
 
 
 def udaf(state: Sequence[str]) -> Callable[[type], UserAggregate]:
-    """Turn a class with ``identity``, ``lift``, ``combine`` and ``lower`` into an aggregate.
+    """Turn a class of small functions into an aggregate of your own, which is compiled.
 
-    ``state`` are the types of the partial's fields. ``invert(a, b)`` is optional, and only right where it is exact;
-    ``commutative = True`` allows rows to be joined in any order; ``returns`` names the result type, which is otherwise taken
-    from ``lower``. ``lift`` gets times as integers, whatever the unit that a column came in: timestamps in microseconds since the epoch,
-    durations in microseconds, times of day in microseconds since midnight, dates in days since the epoch.
+    The class has these members; its functions take no `self`:
 
-    >>> import numpy as np, sash
-    >>> @sash.udaf(state=("float64", "float64"))
-    ... class spread:
-    ...     identity = (float("inf"), float("-inf"))
-    ...     commutative = True
-    ...     returns = "float64"
-    ...     def lift(v): return (v, v)
-    ...     def combine(a, b): return (min(a[0], b[0]), max(a[1], b[1]))
-    ...     def lower(s): return s[1] - s[0]
-    >>> sash.rolling(np.array([1.0, 5.0, 2.0, 2.0]), 2, agg=spread)
-    array([4., 3., 0.])
+    - `identity`: the partial of no rows.
+    - `lift(v)`: the partial of one row; with several columns `lift(a, b)`. Times come as integers, whatever the unit of their column:
+      timestamps in microseconds since the epoch, durations in microseconds, times of day in microseconds since midnight, dates in days.
+    - `combine(a, b)`: the partial of two neighbouring runs of rows, `a` the earlier one. It must be associative.
+    - `lower(s)`: the result; None where there is none.
+    - `invert(a, b)`, optional: takes `b` out of `a`. Only where that is exact.
+    - `commutative = True`, optional: partials may be combined in any order.
+    - `returns`, optional: the type of the result, which is otherwise the compiled type of `lower`.
+
+    `sash.testing.check_laws` searches for values on which an aggregate breaks a law that it claims. A type checker that does not follow
+    class decorators (mypy) takes the name for the class: there, write `spread = sash.udaf(state=...)(Spread)`.
+
+    Args:
+        state: The types of the partial's fields.
+
+    Returns:
+        A decorator. What it makes is called with columns, as the functions of `sash.functions` are.
+
+    Examples:
+        >>> import numpy as np, sash
+        >>> @sash.udaf(state=("float64", "float64"))
+        ... class spread:
+        ...     identity = (float("inf"), float("-inf"))
+        ...     commutative = True
+        ...     returns = "float64"
+        ...     def lift(v): return (v, v)
+        ...     def combine(a, b): return (min(a[0], b[0]), max(a[1], b[1]))
+        ...     def lower(s): return s[1] - s[0]
+        >>> sash.rolling(np.array([1.0, 5.0, 2.0, 2.0]), 2, agg=spread)
+        array([4., 3., 0.])
     """
     if isinstance(state, type) or callable(state):
         raise InvalidArgument('write @sash.udaf(state=("float64", ...)) with the types of the partial\'s fields')

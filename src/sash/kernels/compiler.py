@@ -21,7 +21,7 @@ from typing import Any
 import numpy.typing as npt
 
 from sash.algebra import Form
-from sash.errors import UncompilableFunction
+from sash.errors import UncompilableFunction, UserFunctionFailed
 from sash.kernels import sources, store
 from sash.kernels.addresses import flat
 from sash.kernels.generate import Module
@@ -48,7 +48,7 @@ class Kernel:
         result, failure = ctypes.c_int64(0), ctypes.c_void_p(0)
         status = self._function(ctypes.addressof(result), ctypes.addressof(failure), *flat(arguments))
         if status:
-            raise UncompilableFunction(f"{self.module.title}: a function of the aggregate raised an error while it ran")
+            raise UserFunctionFailed(f"{self.module.title}: a function of the aggregate raised an error while it ran")
         return result.value
 
 

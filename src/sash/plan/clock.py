@@ -25,13 +25,17 @@ class ProcessingTime:
 
 
 def processing_time() -> ProcessingTime:
-    """The time at which a row is taken in, for streams: ``sash.Operator(..., time=sash.processing_time())``.
+    """The time at which a row is taken in, as the measure of a stream's windows.
 
-    >>> import sash
-    >>> from sash import functions as S, windows as W
-    >>> op = sash.Operator(windows=W.tumbling("1 hour"), aggs=[S.count().alias("n")], time=sash.processing_time())
-    >>> op.add([{"v": 1}, {"v": 2}])
-    >>> sum(op.close()["n"].to_pylist())
-    2
+    Returns:
+        What `time=` of `sash.Operator`, or of `sash.aggregate` on a stream, takes instead of a column.
+
+    Examples:
+        >>> import sash
+        >>> from sash import functions as S, windows as W
+        >>> op = sash.Operator(windows=W.tumbling("1 hour"), aggs=[S.count().alias("n")], time=sash.processing_time())
+        >>> op.add([{"v": 1}, {"v": 2}])
+        >>> sum(op.close()["n"].to_pylist())
+        2
     """
     return ProcessingTime()

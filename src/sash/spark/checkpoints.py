@@ -15,10 +15,21 @@ STATE_VARIABLE = "sash"
 
 
 def check(frame: Any, checkpoint: str) -> None:
-    """Raise :class:`~sash.errors.InvalidSnapshot` if a streaming frame of ours cannot go on from a checkpoint, and name the difference.
+    """Raise `sash.errors.InvalidSnapshot` if a query cannot go on from a checkpoint, and name the difference.
 
-    Without it, the first micro-batch that has rows fails with the same message. A folder in which no query has run yet is fine. ``frame``
-    is what ``sash.aggregate`` or ``sash.over`` returned, or a frame made from it that still has the window (or the time) among its columns.
+    Without it, the first micro-batch that has rows fails with the same message. A folder in which no query has run yet is fine.
+
+    Args:
+        frame: What `sash.aggregate` or `sash.over` returned for a stream, or a frame made from it that still has the window (or the time)
+            among its columns.
+        checkpoint: The folder that `checkpointLocation` names.
+
+    Examples:
+        ```python
+        out = sash.aggregate(stream, ...)
+        sash.spark.check(out, "checkpoints/hourly")
+        query = out.writeStream.option("checkpointLocation", "checkpoints/hourly").start()
+        ```
     """
     requested = [f.metadata[QUERY] for f in frame.schema.fields if QUERY in (f.metadata or {})]
     if not requested:

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from sash.errors import SashError
+from sash.errors import MissingPackage
 
 BATCH = {"pandas": "pandas", "pyarrow": "pyarrow"}
 STREAM = {**BATCH, "google.protobuf": "protobuf"}
-
-
-class MissingPackage(SashError, ImportError):
-    """A package that Spark needs for this is not installed."""
 
 
 def check(needed: dict[str, str], what: str) -> None:

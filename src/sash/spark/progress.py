@@ -21,11 +21,11 @@ MEASURED = (
 OF_INPUT = ("rows", "without_time", "ahead")
 """What is known of a stream whose state is Spark's own (``plan="plain"``)."""
 MOST = ("open_windows", "reached")
-"""Of these the largest of all buckets is given, of the others their sum."""
+"""Of these the largest of all buckets is reported, of the others their sum."""
 
 
 def _named(row: Any) -> dict[str, Any]:
-    """Metrics by name; Connect gives them as values and their schema."""
+    """Metrics by name; on Connect they come as values and their schema."""
     found: dict[str, Any] = row.asDict()
     if set(found) == {"values", "schema"}:
         return dict(zip([f["name"] for f in found["schema"]["fields"]], found["values"], strict=True))
@@ -33,14 +33,24 @@ def _named(row: Any) -> dict[str, Any]:
 
 
 def progress(query: Any) -> list[dict[str, Any]]:
-    """For each of a query's recent micro-batches what its operators did: a list of dictionaries.
+    """What a streaming query's operators did in each of its recent micro-batches.
 
-    ``rows`` (that have a time), ``late_rows`` of them (dropped), ``without_time`` and ``ahead`` (set aside) count rows of the micro-batch;
-    ``slices``, ``kept_rows`` and ``keys`` are held after it; ``bytes_read`` and ``bytes_written`` went out of and into the state store;
-    ``open_windows`` can still change: those with known edges, whatever the key, and each key's sessions and the like. ``watermark`` is
-    Spark's, as text; where Spark has none (integers, dates, timestamps without a zone), it is sash's own, in ticks. ``query`` is what
-    ``writeStream...start()`` gives. With ``plan="plain"`` the state is Spark's own, and what only sash's tells is None. Listeners find the
-    same among the observed metrics, under names that start with ``sash:``.
+    Args:
+        query: What `writeStream...start()` returned.
+
+    Returns:
+        A dictionary for each micro-batch. `rows` (that have a time), `late_rows` of them (dropped), `without_time` and `ahead` (set aside)
+        count rows of the micro-batch; `slices`, `kept_rows` and `keys` are stored after it; `bytes_read` and `bytes_written` went out of
+        and into the state store; `open_windows` can still change: those with known edges, whatever the key, and each key's sessions and
+        the like. `watermark` is Spark's, as text; where Spark has none (integers, dates, timestamps without a zone) it is Sash's own, in
+        the unit of the time column. With `plan="plain"` the state is Spark's own, and what only Sash's state tells is None. Listeners
+        find the same among the observed metrics, under names that start with `sash:`.
+
+    Examples:
+        ```python
+        query = sash.aggregate(stream, ...).writeStream.format("parquet").option(...).start()
+        print(sash.spark.progress(query)[-1]["late_rows"])
+        ```
     """
     found = []
     for entry in query.recentProgress:
@@ -56,7 +66,7 @@ def progress(query: Any) -> list[dict[str, Any]]:
                     numbers[what] = numbers.get(what, 0) + (value or 0)
         numbers["open_windows"] += numbers.pop("own_windows")
         is_plain = any(name.startswith(f"{PLAIN}:") for name in metrics)
-        told = {name: None if is_plain and name not in OF_INPUT else value for name, value in numbers.items()}
+        reported = {name: None if is_plain and name not in OF_INPUT else value for name, value in numbers.items()}
         watermark = dict(entry.eventTime or {}).get("watermark", reached)
-        found.append({"batch": entry.batchId, **told, "watermark": watermark, "seconds": entry.batchDuration / 1000})
+        found.append({"batch": entry.batchId, **reported, "watermark": watermark, "seconds": entry.batchDuration / 1000})
     return found

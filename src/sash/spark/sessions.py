@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from sash.errors import SashError
+from sash.errors import NoSpark
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -18,14 +18,23 @@ ANY_SIZE = str((1 << 31) - 1)
 which takes longer than copying the row."""
 
 
-class NoSpark(SashError, RuntimeError):
-    """Spark cannot be started here."""
-
-
 def session(cores: int | None = None, settings: Mapping[str, Any] | None = None) -> Any:
-    """A Spark session on this machine: this interpreter for the workers, a partition per core, and no chatter.
+    """A Spark session on this machine for trying things: this interpreter for the workers, a partition per core, and no chatter.
 
-    ``settings`` are Spark's: ``{"spark.driver.memory": "4g"}``. Any other session works as well; this one is for trying things.
+    Any other session works as well; streams need Spark's RocksDB state store, which this one has.
+
+    Args:
+        cores: How many cores to use; by default all of this process.
+        settings: Spark's settings, e.g. `{"spark.driver.memory": "4g"}`.
+
+    Returns:
+        The session.
+
+    Examples:
+        ```python
+        spark = sash.spark.session()
+        sash.aggregate(spark.read.parquet("events"), windows=W.tumbling("1 hour"), aggs=S.count(), time="ts").show()
+        ```
     """
     import shutil
 

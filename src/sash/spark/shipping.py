@@ -20,10 +20,22 @@ def archive() -> bytes | None:
 
 
 def ship(session: Any) -> str:
-    """Send this version of sash to the executors of a session, classic or Connect, as a zip of its Python files.
+    """Send this version of Sash to the executors of a session, as a zip of its Python files.
 
     Everything else that it needs (numpy, pyarrow, numba, datasketches, sqlglot) has to be installed there; a job says which is missing.
-    Kernels are compiled on the executors, once for each machine that has its own ``SASH_CACHE``. The zip's path is returned.
+    Kernels are compiled on the executors, once for each machine that has its own `SASH_CACHE`.
+
+    Args:
+        session: A Spark session, classic or Connect.
+
+    Returns:
+        The path of the zip.
+
+    Examples:
+        ```python
+        sash.spark.ship(spark)
+        sash.aggregate(spark.read.parquet("events"), ...).show()
+        ```
     """
     path = Path(tempfile.mkdtemp(prefix="sash-")) / f"sash-{__version__}.zip"
     root = Path(errors.__file__).parent

@@ -20,17 +20,23 @@ from sash.windows.base import Window
 
 
 def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, examples: int = 200, tolerance: float = 1e-6) -> None:
-    """Raise :class:`~sash.errors.BrokenLaw` with the simplest counterexample if an aggregate (or a window) breaks a law it claims.
+    """Raise `sash.errors.BrokenLaw` with the simplest counterexample if an aggregate or a window breaks a law that it claims.
 
-    A window goes to :func:`sash.testing.window_laws.check_window`; for an aggregate read on.
+    Of an aggregate it checks that `lift` returns a partial of the declared shape, that the identity is neutral, that `combine` is
+    associative, that it commutes and that `invert` undoes it where that is claimed, that `lower` returns a number, and that the compiled
+    kernel agrees with the Python functions. Of a window it checks that its methods agree with each other.
 
-    Checked are: ``lift`` gives a partial of the declared shape, the identity is neutral, ``combine`` is associative, it commutes
-    and ``invert`` undoes it where that is claimed, ``lower`` gives a number, and the compiled kernel agrees with the plain
-    Python functions.
+    Args:
+        aggregate: An aggregate of flat fields: a user's own, or a function of `sash.functions`. Or a window of a user's own.
+        inputs: The types of an aggregate's inputs; by default 64-bit integers if the state has no floats, doubles otherwise.
+        values: A Hypothesis strategy for one row, where not every number makes sense, or for a list of rows in the order of time
+            (`st.lists(times).map(sorted)`), where rows must follow each other: partials are then made of neighbouring rows.
+        examples: How many cases to try for each law.
+        tolerance: Up to which relative difference floats are the same.
 
-    ``inputs`` are the types of the values (by default 64-bit integers if the state has no floats, else doubles); ``values`` is a
-    Hypothesis strategy for one row, where not every number makes sense, or for a list of rows in the order of time, where rows must follow
-    each other (``st.lists(times).map(sorted)``): partials are then made of neighbouring rows. Floats are compared up to ``tolerance``.
+    Examples:
+        >>> from sash import functions as S
+        >>> check_laws(S.max, examples=20)
     """
     try:
         import hypothesis

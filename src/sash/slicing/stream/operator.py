@@ -31,32 +31,58 @@ from sash.windows.base import Window
 
 @dataclass
 class Stats:
-    """What an operator has seen and holds."""
+    """What an operator has seen and stores."""
 
     rows: int = 0
+    """Rows taken in."""
     late: int = 0
+    """Rows that came too late for all of their windows."""
     ahead: int = 0
+    """Rows that were set aside because of `max_ahead`."""
     without_time: int = 0
+    """Rows whose time is null."""
     slices: int = 0
+    """Slices that are stored."""
     splits: int = 0
+    """How often a slice was split."""
     merges: int = 0
+    """How often slices were merged."""
     shifts: int = 0
+    """How often a row moved to the next slice."""
     kept_rows: int = 0
+    """Rows that are stored because a query needs them."""
     bytes: int = 0
+    """The size of all that is stored."""
 
 
 class Operator:
-    """All windows of all queries over one stream.
+    """All windows of all queries over one stream, batch by batch, in one process.
 
-    >>> import sash
-    >>> from sash import functions as S, windows as W
-    >>> op = sash.Operator(windows={"ten": W.tumbling(10)}, aggs=[S.sum("v").alias("total")], time="t")
-    >>> op.add([{"t": 1, "v": 5}, {"t": 12, "v": 1}])
-    >>> op.add([{"t": 3, "v": 2}])
-    >>> op.advance(10).to_pylist()
-    [{'query': 'ten', 'window': {'start': 0, 'end': 10}, 'total': 7}]
-    >>> op.close().to_pylist()
-    [{'query': 'ten', 'window': {'start': 10, 'end': 20}, 'total': 1}]
+    Args:
+        windows: One window of `sash.windows`, or a dictionary of them by name. Results always have the column `query`.
+        aggs: One aggregate of `sash.functions`, or several.
+        time: The column that windows are measured in, or `sash.processing_time()`.
+        by: Columns or SQL expressions over the row to group by.
+        order_by: Columns that order rows of the same time.
+        ordered: Declares that rows come in the order of time. Then `add` returns the results, and a row out of order is an error.
+        store: How partials over slices are kept: `"lazy"` combines them when windows end, `"eager"` keeps a tree over them.
+        lateness: How much longer than the watermark a row may still change results.
+        emit: `"final"` returns each window once; `"update"` again after every change; `"running"` open windows, too.
+        late: `"drop"` counts rows that come too late; `"output"` keeps them for `late_rows`.
+        idle: After how much event time without a row the state of a key is dropped, for windows that never all close.
+        max_ahead: Rows that are further in front of the clock than this are set aside and counted.
+        watermark: How far the watermark stays behind the newest row. Then it advances by itself, and `add` returns the results.
+
+    Examples:
+        >>> import sash
+        >>> from sash import functions as S, windows as W
+        >>> op = sash.Operator(windows={"ten": W.tumbling(10)}, aggs=[S.sum("v").alias("total")], time="t")
+        >>> op.add([{"t": 1, "v": 5}, {"t": 12, "v": 1}])
+        >>> op.add([{"t": 3, "v": 2}])
+        >>> op.advance(10).to_pylist()
+        [{'query': 'ten', 'window': {'start': 0, 'end': 10}, 'total': 7}]
+        >>> op.close().to_pylist()
+        [{'query': 'ten', 'window': {'start': 10, 'end': 20}, 'total': 1}]
     """
 
     def __init__(
@@ -93,9 +119,18 @@ class Operator:
     # Rows in.
 
     def add(self, batch: Any) -> pa.Table | None:
-        """Take rows in: anything that speaks Arrow, or a list of dictionaries.
+        """Take rows in.
 
-        In a declared in-order stream, and with ``watermark=``, the results come back.
+        Args:
+            batch: Rows as anything that speaks Arrow, or as a list of dictionaries. A batch that is refused leaves nothing behind.
+
+        Returns:
+            The results in a stream that is declared in order, or that has `watermark=`; otherwise None.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count().alias("n"), time="t", watermark=0)
+            >>> op.add([{"t": 3}, {"t": 15}])["n"].to_pylist()
+            [1]
         """
         self._check_open()
         if self._clock is not None:
@@ -154,7 +189,20 @@ class Operator:
     # Results out.
 
     def advance(self, watermark: Any) -> pa.Table:
-        """No row older than ``watermark`` is expected any more; what that makes ready comes back."""
+        """Say that no older row is expected, and return the results that are ready.
+
+        Args:
+            watermark: A point of time in the type or unit of the time column. It only advances.
+
+        Returns:
+            The windows that became ready.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count().alias("n"), time="t")
+            >>> op.add([{"t": 3}, {"t": 15}])
+            >>> op.advance(12)["n"].to_pylist()
+            [1]
+        """
         self._check_open()
         self._decide()
         if self._engine is None:
@@ -164,7 +212,17 @@ class Operator:
         return self._engine.advance(self._engine.tick(watermark))
 
     def close(self) -> pa.Table:
-        """The stream has ended: all windows that are still open."""
+        """End the stream.
+
+        Returns:
+            All windows that are still open.
+
+        Examples:
+            >>> op = Operator(windows=W.session(5), aggs=S.count().alias("n"), time="t")
+            >>> op.add([{"t": 3}, {"t": 6}])
+            >>> op.close()["n"].to_pylist()
+            [2]
+        """
         self._check_open()
         self._decide()
         result = pa.table({}) if self._engine is None else self._engine.close()
@@ -172,7 +230,17 @@ class Operator:
         return result
 
     def late_rows(self) -> pa.Table:
-        """The rows that came too late for all of their windows since this was last called (with ``late="output"``)."""
+        """The rows that came too late for all of their windows since this was last called.
+
+        Returns:
+            The rows, in an operator with `late="output"`; without that they are only counted, and this is an error.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count(), time="t", late="output", watermark=0)
+            >>> _ = op.add([{"t": 15}]), op.add([{"t": 3}])
+            >>> op.late_rows().to_pylist()
+            [{'t': 3}]
+        """
         if self._options.late != "output":
             raise InvalidArgument('late rows are only counted (op.stats.late); make the operator with late="output" to have them')
         if self._engine is None:
@@ -183,7 +251,19 @@ class Operator:
     # Queries come and go.
 
     def add_query(self, name: str, window: Window) -> None:
-        """Another query, which sees the rows from the newest one so far on; its windows start after that."""
+        """Serve another query, which reports windows that start after the newest row so far.
+
+        Args:
+            name: The query's name, for the column `query`.
+            window: A window of `sash.windows`.
+
+        Examples:
+            >>> op = Operator(windows={"ten": W.tumbling(10)}, aggs=S.count().alias("n"), time="t", watermark=0)
+            >>> _ = op.add([{"t": 5}])
+            >>> op.add_query("five", W.tumbling(5))
+            >>> op.add([{"t": 12}, {"t": 20}])["query"].to_pylist()
+            ['ten', 'ten', 'five']
+        """
         self._check_open()
         if not isinstance(name, str) or not name:
             raise InvalidArgument(f"a query's name is text, not {name!r}")
@@ -196,7 +276,17 @@ class Operator:
         self._request = replace(self._request, windows={**self._request.windows, name: window})
 
     def remove_query(self, name: str) -> None:
-        """A query less; what only it needed is dropped."""
+        """Serve a query less: it reports nothing more, and what only it needed is dropped.
+
+        Args:
+            name: The query's name. The last one cannot be removed.
+
+        Examples:
+            >>> op = Operator(windows={"ten": W.tumbling(10), "five": W.tumbling(5)}, aggs=S.count(), time="t", watermark=0)
+            >>> op.remove_query("ten")
+            >>> op.add([{"t": 2}, {"t": 12}])["query"].to_pylist()
+            ['five']
+        """
         self._check_open()
         if not isinstance(name, str) or name not in self._request.windows:
             raise unknown("query", name, self._request.windows)
@@ -209,7 +299,17 @@ class Operator:
     # Taking it elsewhere.
 
     def snapshot(self) -> bytes:
-        """All state as bytes, for :meth:`restore`."""
+        """All state as bytes.
+
+        Returns:
+            What `restore` takes. It carries a version and a fingerprint of the query.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count().alias("n"), time="t")
+            >>> op.add([{"t": 3}])
+            >>> Operator.restore(op.snapshot()).close()["n"].to_pylist()
+            [1]
+        """
         if self._is_closed:
             raise InvalidArgument("the operator is closed; there is nothing left to snapshot")
         self._decide()
@@ -221,7 +321,22 @@ class Operator:
 
     @classmethod
     def restore(cls, snapshot: bytes, windows: Windows | None = None, aggs: Aggs | None = None) -> Operator:
-        """The operator again. Users' own windows and aggregates are code, so they are passed once more; they must be the same."""
+        """The operator that a snapshot was taken of, which goes on where that one was.
+
+        Args:
+            snapshot: What `snapshot` returned. Bytes of another version, or damaged ones, are refused.
+            windows: Users' own windows, by the names that they had: they are code, which a snapshot does not hold.
+            aggs: Users' own aggregates.
+
+        Returns:
+            An operator with the state of the snapshot.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count().alias("n"), time="t")
+            >>> op.add([{"t": 3}])
+            >>> Operator.restore(op.snapshot()).close()["n"].to_pylist()
+            [1]
+        """
         header, sections = snapshots.unpack(snapshot)
         with validation.reading("the snapshot"):
             op = cls(**to_arguments(header["query"], windows, aggs))
@@ -239,7 +354,14 @@ class Operator:
 
     @property
     def stats(self) -> Stats:
-        """Rows seen, late, set aside; slices and rows held; splits, merges and shifts made; bytes."""
+        """What the operator has seen and stores.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count(), time="t")
+            >>> op.add([{"t": 3}, {"t": 15}])
+            >>> op.stats.rows, op.stats.slices
+            (2, 2)
+        """
         if self._engine is None:
             return Stats(**vars(self._counts))
         self._engine.flush()
@@ -254,7 +376,17 @@ class Operator:
         return total
 
     def explain(self) -> str:
-        """The answers of the decision trees for the current queries."""
+        """The answers of the slicing paper's decision trees for the current queries.
+
+        Returns:
+            What is stored for each query, and why, as text.
+
+        Examples:
+            >>> op = Operator(windows=W.tumbling(10), aggs=S.count(), time="t")
+            >>> op.add([{"t": 3}])
+            >>> print(op.explain().splitlines()[2])
+              rows kept: no (edges are known in advance and the aggregates commute: a late row is added to its slice)
+        """
         if self._engine is None:
             return "the columns are not known yet: add a batch"
         options = self._options
