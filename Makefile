@@ -9,18 +9,18 @@ EXAMPLES ?= 1000
 
 .PHONY: help java demo test test-cluster lint soak bench docs wheel clean
 
-help: ## what can be made
+help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
 $(VENV)/.ready: requirements/runtime.txt requirements/spark.txt requirements/bench.txt requirements/dev.txt pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, {sys.version.split()[0]} was found; set PYTHON=...")'
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; set PYTHON=...")'
 	@echo "Setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-java: ## Java 17 or 21 for Spark: installed on Debian and its kin, asked for elsewhere
+java: ## Java 17 or 21 for Spark: installed on Debian and derivatives; elsewhere, says how
 	@if ! "$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version >/dev/null 2>&1; then \
 	  if command -v apt-get >/dev/null; then \
 	    echo "Installing Java for Spark (once)"; \
@@ -33,7 +33,7 @@ java: ## Java 17 or 21 for Spark: installed on Debian and its kin, asked for els
 	  fi; \
 	fi
 
-demo: $(VENV)/.ready java ## cluster monitoring on Spark: an hour that slides by a second, with times, a check and a picture
+demo: $(VENV)/.ready java ## cluster monitoring on Spark: a one-hour window that slides by a second, with times, a check and a picture
 	@$(BIN)/sash demo
 
 test: lint java ## all checks and tests
@@ -59,11 +59,11 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases, 200 kills, a long
 bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream)
 	$(BIN)/sash bench $(NAME)
 
-docs: $(VENV)/.ready ## the parts of docs/ that are made from the code
+docs: $(VENV)/.ready ## the pages of docs/ that are generated from the code
 	$(BIN)/python -m sash.testing.reference
 
 wheel: $(VENV)/.ready ## a wheel in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist .
 
-clean: ## what was made, but for .venv
+clean: ## remove build products, but not .venv
 	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results demo-output

@@ -15,7 +15,7 @@ from sash.slicing.persistence.transactions import InDictionary, Transaction
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.rows.keys import encode
 from sash.spark.buckets import labels
-from sash.spark.stream_tasks import BUCKET, Bucket, Clock, MakePayloads, Taken
+from sash.spark.stream_tasks import BUCKET, Bucket, BucketInput, Clock, MakePayloads
 from sash.types import Duration
 
 FACTS = {"windows": "as they are", "aggs": "as they are"}
@@ -66,7 +66,7 @@ class LocalStream:
         try:
             usual, Transaction.most_inlined = Transaction.most_inlined, self.pocket
             for label in self.labels:
-                found, operator = self.bucket.step(self.storages[label], label, Taken.of(given[label]), watermark)
+                found, operator = self.bucket.step(self.storages[label], label, BucketInput.of(given[label]), watermark)
                 self.done.append(operator.commit())
                 self.late += self.done[-1].late_rows
                 results.append(found)

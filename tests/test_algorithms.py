@@ -338,7 +338,7 @@ def test_the_first_in_first_out_form(aggregate):
 def test_fifo_refuses_other_orders():
     window = ReactiveAggregator("max", fifo=True)
     first, second = window.insert(1), window.insert(2)
-    with pytest.raises(InvalidArgument, match="in the order they came"):
+    with pytest.raises(InvalidArgument, match="in the order of their insertion"):
         window.evict(second)
     window.evict(first)
     assert window.query() == 2

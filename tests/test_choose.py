@@ -18,8 +18,8 @@ from sash.plan.choices.store_choice import choose_store
 from sash.plan.logical import Query, make_plan
 from sash.plan.request import Request
 from sash.slicing.rows.inputs import stored_form
-from sash.spark.catalyst import unstated
-from sash.spark.wholes import unspoken
+from sash.spark.catalyst import why_not_catalyst
+from sash.spark.native import why_not_native
 from sash.types import Measure
 from tests.own_aggregates import affine
 
@@ -133,8 +133,8 @@ SPARK_CHOICES = {
     "tumbling": (W.tumbling("1 minute"), [S.sum("v")], "plain", "no row is in two windows"),
     "sampling": (W.sliding("1 second", every="1 minute"), [S.sum("v")], "plain", "no row is in two windows"),
     "unbounded": (W.unbounded(), [S.avg("x")], "plain", "no row is in two windows"),
-    "sliding": (SLIDING, [S.sum("v"), S.var_pop("x")], "catalyst", "slices are made by Spark's own aggregation"),
-    "two tumbling": ({"a": W.tumbling("1 minute"), "b": W.tumbling("7 seconds")}, [S.count()], "catalyst", "slices are made by Spark"),
+    "sliding": (SLIDING, [S.sum("v"), S.var_pop("x")], "catalyst", "slices are computed by Spark's own aggregation"),
+    "two tumbling": ({"a": W.tumbling("1 minute"), "b": W.tumbling("7 seconds")}, [S.count()], "catalyst", "slices are computed by Spark"),
     "own aggregate": (SLIDING, [S.product("v")], "fragments", "Catalyst has no mergeable partial for product"),
     "sessions": (W.session("1 minute"), [S.sum("v")], "fragments", "edges are not plain arithmetic"),
     "calendar": (W.tumbling("1 month"), [S.sum("v")], "fragments", "edges are not plain arithmetic"),
@@ -150,7 +150,8 @@ def test_which_way_on_spark(name):
     windows, aggs, way, reason = SPARK_CHOICES[name]
     plan = make_plan(SPARK_SCHEMA, Request.of(windows, aggs, "k", "t"))
     forms = [stored_form(c, SPARK_SCHEMA) for c in plan.columns]
-    choice = choose_spark(plan, forms, [unstated(c) for c in plan.columns], [unspoken(c, plan.order_by) for c in plan.columns])
+    reasons = [why_not_catalyst(c) for c in plan.columns], [why_not_native(c, plan.order_by) for c in plan.columns]
+    choice = choose_spark(plan, forms, *reasons)
     assert choice.choice == way
     assert choice.reasons[0].startswith(reason), choice.reasons
 

@@ -309,7 +309,7 @@ def test_nothing_is_cut_off_and_a_refused_first_batch_is_none():
         with pytest.raises(sash.SashError, match="closed"):
             call()
     with pytest.raises(sash.SashError, match="time is missing"):
-        sash.Operator(windows=W.tumbling(2), aggs=COUNT)
+        sash.Operator(windows=W.tumbling(2), aggs=COUNT, time=None)
     with pytest.raises(sash.SashError, match="order_by"):
         sash.aggregate(table, windows=W.tumbling(2), aggs=COUNT, time="t", order_by=3)
     with pytest.raises(sash.SashError, match="ignorenulls"):

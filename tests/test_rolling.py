@@ -101,7 +101,8 @@ def test_other_types(t, name):
     @given(rows=rows_of(OTHER_TYPES[t], True), window=windows)
     def run(rows, window):
         if name in ("median", "avg") and pa.types.is_decimal(t) and name == "median":
-            ours = sash.rolling(pa.array(rows, t), *window, "median").to_pylist()
+            size, every = window
+            ours = sash.rolling(pa.array(rows, t), size, every=every, agg="median").to_pylist()
             theirs = oracle.rolling("median", [None if v is None else float(v) for v in rows], *window)
             assert all(a is b or math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in zip(ours, theirs, strict=True))
         else:

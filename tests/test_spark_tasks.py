@@ -66,7 +66,7 @@ several = st.dictionaries(st.sampled_from(["a", "b", "c"]), window_oracle.cases(
 def test_rows_of_keys_in_pieces(cases, rows, size, limit, seed, keyed):
     table = table_of(rows)
     request = Request.of({n: spec for n, (spec, _) in cases.items()}, [*COMMUTE, *IN_ORDER], ["k"] if keyed else [], "t", ["n"])
-    blocks, _ = time_blocks(request.plan(table.schema))
+    blocks, _ = time_blocks(make_plan(table.schema, request))
     given_rows = shuffled(in_blocks(table, "t", blocks, ahead=False), seed)
     task = AggregateRows(request, table.schema, None if blocks is None else blocks.length, limit)
     expect(done(task, given_rows, size), request, table)
@@ -82,7 +82,7 @@ sliced = window_oracle.cases().filter(lambda case: case[0].context == "context f
 def test_fragments_of_any_parts(cases, rows, size, limit, seed, keyed):
     table = table_of(rows)
     request = Request.of({n: spec for n, (spec, _) in cases.items()}, COMMUTE, ["k"] if keyed else [], "t")
-    plan = request.plan(table.schema)
+    plan = make_plan(table.schema, request)
     blocks, _ = time_blocks(plan)
     made = done(MakeFragments(request, table.schema, limit), shuffled(table, seed), size)
     if made is None:
@@ -105,7 +105,7 @@ def test_rows_with_their_trailing_windows_in_pieces(specs, rows, size, limit, se
     table = table_of(rows)
     windows = {f"w{k}": spec for k, spec in enumerate(specs)}
     request = Request.of(windows, [S.sum("v"), affine("coalesce(v, 0)"), S.count()], ["k"], "t", ["n"], trailing=True)
-    blocks, _ = time_blocks(request.plan(table.schema))
+    blocks, _ = time_blocks(make_plan(table.schema, request))
     wanted = sash.over(table, windows=windows, aggs=request.aggs, by="k", time="t", order_by="n")
     given_rows = shuffled(in_blocks(table, "t", blocks, ahead=True), seed)
     columns = tuple(wanted.column_names)

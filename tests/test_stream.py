@@ -363,7 +363,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
         with pytest.raises(kind, match=match):
             sash.aggregate(frame, **request)
 
-    refused("emit='final' gives a window when the watermark passes its end, and there is none", watermark=None)
+    refused("emit='final' emits a window when the watermark passes its end, and there is none", watermark=None)
     refused("emit='update' gives a window when", watermark=None, emit="update")
     refused("lateness must not be negative", lateness="-1 second")
     refused("late='output' is for sash.Operator", late="output")
@@ -374,7 +374,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     refused("watermark .* is too long", watermark="1000000000000 days")
     refused("over the row", kind=InvalidExpression, aggs=[S.sum("row_number() over (order by v)")])
     refused("plan must be one of auto, plain, fragments, rows", plan="catalyst")
-    refused("plan='fragments' cannot be had here", plan="fragments", windows=W.rows(3))
+    refused("plan='fragments' is not possible here", plan="fragments", windows=W.rows(3))
     refused("give an integer in the column's own unit|does not fit", kind=InvalidWindow, time="v")
     refused("watermark is 3600, and the measure is of type timestamp", kind=InvalidWindow, watermark=3600)
     refused("watermark 1 month: months and years have no fixed length", kind=InvalidWindow, watermark="1 month")

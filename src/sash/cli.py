@@ -21,9 +21,9 @@ app = typer.Typer(
 def demo(
     name: Annotated[str, typer.Argument(help="spark: batch, then a stream; stream: that alone; rolling: one process.")] = "spark",
     rows: Annotated[int, typer.Option(help="How many rows to generate.", min=100_000)] = 3_000_000,
-    folder: Annotated[Path, typer.Option(help="Where the picture goes.")] = Path("demo-output"),
+    folder: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("demo-output"),
 ) -> None:
-    """See it work: an hour that slides by a second on Spark, or rolling statistics, with the peers' times and a picture."""
+    """See it work: a one-hour window that slides by a second on Spark, or rolling statistics, with the peers' times and a picture."""
     from sash.demo import NAMES
     from sash.demo import demo as chosen
 
@@ -37,14 +37,14 @@ def demo(
 @app.command()
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream; all if none is given.")
+        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream; all of them by default.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less data: for trying, not for figures.")] = False,
-    folder: Annotated[Path, typer.Option(help="Where JSON, Markdown and pictures go.")] = Path("bench-results"),
+    folder: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and pictures.")] = Path("bench-results"),
     docs: Annotated[Path | None, typer.Option(help="A page whose marked section takes the tables.")] = None,
     data: Annotated[Path | None, typer.Option(help="A folder with the papers' real traces; generated ones otherwise.")] = None,
 ) -> None:
-    """Measure, against the peers, in one run."""
+    """Measure Sash and its peers in one run."""
     from sash.bench import NAMES, run
 
     chosen = names or list(NAMES)
@@ -58,19 +58,19 @@ def bench(
 
 
 def _check_folder(folder: Path) -> None:
-    """Make the folder that results go to, before any work starts."""
+    """Create the folder for results, or exit, before any work starts."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         trial = folder / ".sash-writes-here"
         trial.touch()
         trial.unlink()
     except OSError as error:
-        typer.echo(f"error: --folder {str(folder)!r} cannot be written ({error.strerror}); name another", err=True)
+        typer.echo(f"error: --folder {str(folder)!r} cannot be written ({error.strerror}); pass another", err=True)
         raise typer.Exit(2) from error
 
 
 def main() -> None:
-    """The entry point: errors of ours are one line, not a traceback."""
+    """The entry point: errors of Sash are one line, not a traceback."""
     try:
         app()
     except SashError as error:

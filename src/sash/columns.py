@@ -1,7 +1,7 @@
-"""The only crossing between Arrow and NumPy.
+"""Conversion of columns between Arrow and NumPy, all in one place.
 
 A :class:`Column` is what kernels read: contiguous arrays of machine types, and a bitmap of the rows that are not null. Types
-without a machine type cross as an aggregate reads them: by their rank, by limbs of their digits, or as doubles.
+without a machine type are converted as an aggregate reads them: by their rank, by limbs of their digits, or as doubles.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Column:
 
 
 def from_anything(values: Any, argument: str = "values") -> pa.Array | Array:
-    """What a user may give as one column: a NumPy array comes back as it is, everything else as an Arrow array."""
+    """A user's column: a NumPy array where ``values`` is one, otherwise an Arrow array."""
     if isinstance(values, np.ma.MaskedArray):
         whole = _from_numpy(np.asarray(values.data), argument)
         return pa.array(whole, mask=np.ma.getmaskarray(values)) if isinstance(whole, np.ndarray) else whole
@@ -103,8 +103,8 @@ def _decoded(values: pa.Array) -> pa.Array:
     return values.cast(pa.float64()) if pa.types.is_null(values.type) else values
 
 
-def plain(values: pa.Array | Array) -> pa.Array | Array:
-    """A column in the layout that kernels know: decimals in 128 bits, strings that are no views."""
+def in_kernel_layout(values: pa.Array | Array) -> pa.Array | Array:
+    """A column in the layout that kernels read: decimals in 128 bits, strings that are no views."""
     if isinstance(values, np.ndarray):
         return values
     t = values.type
@@ -119,7 +119,7 @@ Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 def in_known_layouts(rows: Rows) -> Rows:
-    """Columns in layouts that all of Sash works on: no views (polars gives them, and Arrow cannot reorder them), decimals in 128 bits."""
+    """Columns in layouts that all of Sash works on: no views (polars exports them, and Arrow cannot reorder them), decimals in 128 bits."""
     for k, f in enumerate(rows.schema):
         wanted = known_layout(f.type)
         if wanted != f.type:
@@ -144,12 +144,14 @@ def _relaid(column: Any, wanted: pa.DataType) -> Any:
     if not pa.types.is_dictionary(wanted):
         return column.cast(wanted)
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    made = [pa.DictionaryArray.from_arrays(c.indices, _relaid(c.dictionary, wanted.value_type), ordered=wanted.ordered) for c in chunks]
-    return pa.chunked_array(made, wanted) if isinstance(column, pa.ChunkedArray) else made[0]
+    converted = [
+        pa.DictionaryArray.from_arrays(c.indices, _relaid(c.dictionary, wanted.value_type), ordered=wanted.ordered) for c in chunks
+    ]
+    return pa.chunked_array(converted, wanted) if isinstance(column, pa.ChunkedArray) else converted[0]
 
 
 def in_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Times in another unit, those that lie between two ticks at the earlier one."""
+    """Times in another unit, rounded down where it is coarser."""
     t = values.type
     if t == wanted or pa.types.is_date(wanted) is not pa.types.is_date(t):
         return values if t == wanted else values.cast(wanted)
@@ -165,7 +167,7 @@ def in_type(values: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def restored(result: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """A result over a plain column in the type that belongs to the column as it was given."""
+    """A result over a column :func:`in_kernel_layout`, in the type that the result has for the user's own column."""
     if result.type == wanted:
         return result
     if pa.types.is_struct(wanted):
@@ -181,8 +183,8 @@ def type_of(values: pa.Array | Array) -> pa.DataType:
     return pa.from_numpy_dtype(values.dtype) if isinstance(values, np.ndarray) else values.type
 
 
-def crossed(values: pa.Array | Array, reading: Reading) -> Column:
-    """A column as kernels read it."""
+def to_column(values: pa.Array | Array, reading: Reading) -> Column:
+    """Values as kernels read them."""
     if isinstance(values, np.ndarray):
         t = pa.from_numpy_dtype(values.dtype)
         machine = machine_type(t)
@@ -225,7 +227,7 @@ def bitmap(values: pa.Array) -> Array | None:
 
 
 def _numbers(values: pa.Array) -> Array:
-    """The values of a type that has a machine type; what stands for a null is anything."""
+    """The values of a type that has a machine type; those of nulls are arbitrary."""
     t = values.type
     if pa.types.is_boolean(t):
         bits = np.frombuffer(values.buffers()[1], np.uint8)

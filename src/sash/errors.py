@@ -1,4 +1,4 @@
-"""Every error that Sash raises on purpose.
+"""The errors that Sash raises.
 
 Each is a :class:`SashError` and also the builtin that a Python user would catch. Messages name the
 argument, what was passed, and what would be right.
@@ -19,7 +19,7 @@ class InvalidArgument(SashError, ValueError):
 
 
 class InvalidWindow(SashError, ValueError):
-    """A window's size, slide or other measure cannot work."""
+    """A window's size, slide or other parameter cannot work."""
 
 
 class InvalidType(SashError, TypeError):
@@ -47,7 +47,7 @@ class UnlawfulAlgorithm(SashError, ValueError):
 
 
 class BrokenLaw(SashError, ValueError):
-    """An aggregate does not keep a law that it claims."""
+    """An aggregate violates a law that it claims."""
 
 
 class UncompilableFunction(SashError, TypeError):
@@ -59,7 +59,7 @@ class RefusedCache(SashError, PermissionError):
 
 
 class UserFunctionFailed(SashError, RuntimeError):
-    """A user's function raised while it ran: in a compiled kernel, or somewhere in a cluster."""
+    """A user's function raised an error: in a compiled kernel, or somewhere in a cluster."""
 
 
 class NoSpark(SashError, RuntimeError):
@@ -67,24 +67,24 @@ class NoSpark(SashError, RuntimeError):
 
 
 class MissingPackage(SashError, ImportError):
-    """A package that this needs is not installed."""
+    """An optional package is needed and not installed."""
 
 
 class EmptyWindow(SashError, IndexError):
-    """Something was taken from a window that holds nothing."""
+    """A row was evicted from a window that has none."""
 
 
 class IntegerOverflow(SashError, OverflowError):
     """The exact result of a window does not fit into its type."""
 
 
-def unknown(kind: str, given: object, known: Iterable[str]) -> UnknownName:
+def unknown(kind: str, name: object, known: Iterable[str]) -> UnknownName:
     """An :class:`UnknownName` that suggests the nearest known name.
 
     >>> print(unknown("aggregate", "mni", ["min", "max"]))
     unknown aggregate 'mni': did you mean 'min'? Known: max, min
     """
     names = sorted(known)
-    near = difflib.get_close_matches(str(given), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.5)
     hint = f": did you mean {near[0]!r}?" if near else "."
-    return UnknownName(f"unknown {kind} {given!r}{hint} Known: {', '.join(names)}")
+    return UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(names)}")

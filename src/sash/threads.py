@@ -1,6 +1,6 @@
 """How many threads to use, and running a kernel on them.
 
-Kernels release the GIL, so plain Python threads scale.
+Kernels release the GIL, so Python threads scale.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ SMALLEST_SHARE = 1 << 18
 
 
 def available() -> int:
-    """``SASH_THREADS``, or the cores that this process may use."""
-    given = os.environ.get("SASH_THREADS")
-    if given:
+    """The number of threads to use: ``SASH_THREADS``, or the cores that this process may use."""
+    setting = os.environ.get("SASH_THREADS")
+    if setting:
         try:
-            count = int(given)
+            count = int(setting)
         except ValueError:
             count = 0
         if count < 1:
-            raise InvalidArgument(f"SASH_THREADS must be a positive integer, not {given!r}")
+            raise InvalidArgument(f"SASH_THREADS must be a positive integer, not {setting!r}")
         return count
     try:
         return len(os.sched_getaffinity(0))

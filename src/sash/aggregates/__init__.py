@@ -1,6 +1,6 @@
 """The built-in aggregates, one file each.
 
-A new aggregate is a new file here with a subclass of :class:`sash.algebra.Aggregate`; it is found by itself. Files that begin
+A new aggregate is a new file here with a subclass of :class:`sash.algebra.Aggregate`; it is registered by itself. Files that begin
 with an underscore are what several aggregates share.
 """
 
@@ -17,14 +17,14 @@ from sash.errors import unknown
 @lru_cache(maxsize=1)
 def registry() -> dict[str, type[Aggregate]]:
     """Every built-in aggregate by its name."""
-    found: dict[str, type[Aggregate]] = {}
+    aggregates: dict[str, type[Aggregate]] = {}
     for info in iter_modules(__path__):
         if not info.name.startswith("_"):
             module = import_module(f"{__name__}.{info.name}")
             for value in vars(module).values():
                 if isinstance(value, type) and issubclass(value, Aggregate) and value.__module__ == module.__name__:
-                    found[value.name] = value
-    return dict(sorted(found.items()))
+                    aggregates[value.name] = value
+    return dict(sorted(aggregates.items()))
 
 
 def named(name: str) -> type[Aggregate]:

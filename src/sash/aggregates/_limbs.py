@@ -1,4 +1,4 @@
-"""Wide integers as limbs of 62 bits, the highest one signed: what sums of integers and decimals are made of.
+"""Wide integers as limbs of 62 bits, the highest one signed: the partials of sums of integers and decimals.
 
 62 bits, because two limbs and a carry then add up within 64 signed bits, in Python, in a kernel and in vector lanes alike.
 """
@@ -60,7 +60,7 @@ def invert_three(a: Partial, b: Partial) -> Partial:
 
 
 def sum_form(name: str, machine: str) -> Form:
-    """A 124-bit sum of integers, given out in 64 bits."""
+    """A 124-bit sum of integers, returned in 64 bits."""
     return Form(
         name=name,
         inputs=(machine,),
@@ -77,7 +77,7 @@ def sum_form(name: str, machine: str) -> Form:
 
 
 def wide_form(name: str, count: int) -> Form:
-    """A sum that is given out limb by limb: of 64-bit integers (2 limbs) or of decimals in 3 limbs."""
+    """A sum that is returned limb by limb: of 64-bit integers (2 limbs) or of decimals in 3 limbs."""
     three = count == 3
     return Form(
         name=name,

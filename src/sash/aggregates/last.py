@@ -38,7 +38,7 @@ class Last(Aggregate):
     ignorenulls: bool = False
 
     @property
-    def kept_inputs(self) -> tuple[int, ...]:
+    def null_aware_inputs(self) -> tuple[int, ...]:
         return () if self.ignorenulls else (0,)
 
     def returns(self, *types: pa.DataType) -> pa.DataType:
@@ -49,15 +49,15 @@ class Last(Aggregate):
 
     def form(self, *types: pa.DataType, nullable: tuple[bool, ...] = (), rows: int | None = None) -> Form:
         machine = order_type(types[0])
-        keeps = bool(nullable and nullable[0]) and not self.ignorenulls
+        null_aware = bool(nullable and nullable[0]) and not self.ignorenulls
         return Form(
             name=self.name,
             inputs=(machine,),
-            state=(machine, "bool") if keeps else (machine,),
+            state=(machine, "bool") if null_aware else (machine,),
             outputs=(machine,),
-            lift=lift_nullable if keeps else lift,
+            lift=lift_nullable if null_aware else lift,
             combine=combine,
-            lower=lower_nullable if keeps else lower,
-            kept=(0,) if keeps else (),
+            lower=lower_nullable if null_aware else lower,
+            null_aware_inputs=(0,) if null_aware else (),
             selective=True,
         )

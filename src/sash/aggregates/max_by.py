@@ -36,7 +36,7 @@ class MaxBy(Aggregate):
 
     name = "max_by"
     arity = 2
-    kept = (0,)
+    null_aware = (0,)
 
     def returns(self, *types: pa.DataType) -> pa.DataType:
         value, by = types
@@ -54,15 +54,15 @@ class MaxBy(Aggregate):
         return self._form(POSITION, order_type(by), False)
 
     def _form(self, value: str, by: str, nullable: bool) -> Form:
-        held = "int64" if value == POSITION else value
+        value_field = "int64" if value == POSITION else value
         return Form(
             name=self.name,
             inputs=(value, by),
-            state=(by, held, "bool") if nullable else (by, held),
-            outputs=(held,),
+            state=(by, value_field, "bool") if nullable else (by, value_field),
+            outputs=(value_field,),
             lift=lift_nullable if nullable else lift,
             combine=combine,
             lower=lower_nullable if nullable else lower,
-            kept=(0,) if nullable else (),
+            null_aware_inputs=(0,) if nullable else (),
             selective=True,
         )

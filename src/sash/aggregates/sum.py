@@ -1,7 +1,7 @@
 """sum: exact for integers and decimals, free of drift for floats.
 
-Integers are added in limbs of 62 bits, so a partial holds 124 bits and whether the sum fits is only asked of a reported
-window. Narrow integers over few rows fit into one limb. Floats are added as they come; their inverse is inexact, and unused.
+Integers are added in limbs of 62 bits, so a partial has 124 bits, and only the sum of a reported window must fit
+into its type. Narrow integers over few rows fit into one limb. Floats are added as they come; their inverse is inexact, and unused.
 """
 
 from __future__ import annotations

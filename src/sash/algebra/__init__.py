@@ -11,7 +11,7 @@ types of its inputs, which is all that the kernel generator needs to know.
 from __future__ import annotations
 
 from sash.algebra.aggregate import Aggregate, Kind, columns_of, reinterpreted, struct_of
-from sash.algebra.form import NOTHING, POSITION, Form, Nothing, Objects, plain_objects
+from sash.algebra.form import NOTHING, POSITION, Form, Nothing, Objects, as_objects
 from sash.algebra.primitives import PRIMITIVES, Function, Partial, Value, larger, ratio, smaller
 
 __all__ = [
@@ -26,9 +26,9 @@ __all__ = [
     "Objects",
     "Partial",
     "Value",
+    "as_objects",
     "columns_of",
     "larger",
-    "plain_objects",
     "ratio",
     "reinterpreted",
     "smaller",

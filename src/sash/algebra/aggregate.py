@@ -1,4 +1,4 @@
-"""An aggregate as the rest of Sash knows it: its name, its types, and its form for given types."""
+"""An aggregate as the rest of Sash knows it: its name, its types, and its form over columns of some types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sash.errors import InvalidType
 from sash.types import Reading
 
 Kind = Literal["fields", "runs", "items", "sketch"]
-"""How partials are held: flat fields (compiled), sorted runs, rows in order, or a sketch."""
+"""How partials are represented: flat fields (compiled), sorted runs, rows in order, or a sketch."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Aggregate(ABC):
     name: ClassVar[str]
     kind: ClassVar[Kind] = "fields"
     arity: ClassVar[int] = 1
-    kept: ClassVar[tuple[int, ...]] = ()
-    """Which inputs' nulls are values (``first``, ``last``, the value of ``max_by``)."""
+    null_aware: ClassVar[tuple[int, ...]] = ()
+    """The inputs whose nulls are values (the first one of ``max_by``), whatever the parameters; those of other inputs are skipped."""
     counts_rows: ClassVar[bool] = False
     """Whether the aggregate over no rows is a number, not null (counts)."""
     reads: ClassVar[Reading] = "order"
@@ -35,28 +35,28 @@ class Aggregate(ABC):
         return self.name
 
     @property
-    def kept_inputs(self) -> tuple[int, ...]:
-        """The inputs whose nulls are kept, with this aggregate's parameters."""
-        return self.kept
+    def null_aware_inputs(self) -> tuple[int, ...]:
+        """The inputs whose nulls are not skipped, with this aggregate's parameters."""
+        return self.null_aware
 
     @abstractmethod
     def returns(self, *types: pa.DataType) -> pa.DataType:
         """The result's type for these input types; raises :class:`InvalidType` where they are not supported."""
 
     def form(self, *types: pa.DataType, nullable: tuple[bool, ...] = (), rows: int | None = None) -> Form:
-        """The aggregate over inputs of these types, compiled fields and all.
+        """The aggregate bound to inputs of these types, with partials of flat fields.
 
-        ``nullable`` says which inputs may hold nulls; ``rows`` bounds the number of rows that one partial can cover.
+        ``nullable`` says which inputs may have nulls; ``rows`` bounds the number of rows that one partial can cover.
         """
-        raise InvalidType(f"{self.name} keeps {self.kind} as its partials: there are no compiled fields to ask for")
+        raise InvalidType(f"{self.name} has no compiled form: its partials are {self.kind}")
 
     def lower_logical(self, raw: list[pa.Array], *types: pa.DataType) -> pa.Array:
-        """Give a kernel's output columns their logical type."""
+        """A kernel's output columns in their logical type."""
         return columns_of(raw, self.returns(*types))
 
     def objects(self) -> Objects:
         """The aggregate over partials that are Python objects, for kinds other than ``fields``."""
-        raise InvalidType(f"{self.name} has compiled fields: ask for its form")
+        raise InvalidType(f"{self.name} has a compiled form, and no partials that are Python objects")
 
     def supports(self, *types: pa.DataType) -> bool:
         """Whether :meth:`returns` accepts these types."""
@@ -68,8 +68,8 @@ class Aggregate(ABC):
 
     def refuse(self, *types: pa.DataType, wants: str) -> InvalidType:
         """The error for an unsupported input type."""
-        given = ", ".join(str(t) for t in types)
-        return InvalidType(f"{self.name} does not take {given}; it takes {wants}")
+        unsupported = ", ".join(str(t) for t in types)
+        return InvalidType(f"{self.name} does not take {unsupported}; it takes {wants}")
 
 
 def columns_of(raw: list[pa.Array], logical: pa.DataType) -> pa.Array:
@@ -95,7 +95,7 @@ def reinterpreted(column: pa.Array, logical: pa.DataType) -> pa.Array:
     if pa.types.is_decimal(logical):
         whole = column.cast(pa.decimal128(19, 0)) if column.type != pa.decimal128(19, 0) else column
         wide = pa.decimal128(logical.precision, logical.scale)  # the layout of the buffers, whatever that of the logical type
-        made = pa.Array.from_buffers(wide, len(whole), whole.buffers(), offset=whole.offset)
-        return made if logical == wide else made.cast(logical)
+        result = pa.Array.from_buffers(wide, len(whole), whole.buffers(), offset=whole.offset)
+        return result if logical == wide else result.cast(logical)
     bits = pa.int32() if logical.bit_width == 32 else pa.int64()
     return column.cast(bits).view(logical)

@@ -1,4 +1,4 @@
-"""An aggregate bound to machine types: the one definition that kernels, oracles and law checks are made from."""
+"""An aggregate bound to machine types: the one definition that kernels, oracles and law checks are derived from."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ POSITION = "position"
 class Form:
     """An aggregate bound to machine types: the one definition that every kernel is generated from.
 
-    ``inputs`` and ``state`` are machine types. For each input in ``kept`` the row's null is not skipped; ``lift`` gets a
-    boolean after its values that says whether the value is known. ``identity`` may be None: the generator then adds an
+    ``inputs`` and ``state`` are machine types. The nulls of ``null_aware_inputs`` are not skipped; for each of them
+    ``lift`` gets a boolean after its values that says whether the value is known. ``identity`` may be None: the generator then adds an
     emptiness flag where an identity is needed. ``fits`` says whether the exact result has a representation.
     ``exact`` is False where ``invert`` only undoes ``combine`` up to rounding. Where ``counted``, ``lower`` also gets the number
     of rows that were lifted; the framework counts them, or knows the count beforehand.
@@ -33,7 +33,7 @@ class Form:
     invert: Function | None = None
     exact: bool = True
     fits: Function | None = None
-    kept: tuple[int, ...] = ()
+    null_aware_inputs: tuple[int, ...] = ()
     counted: bool = False
     commutative: bool = False
     selective: bool = False
@@ -41,14 +41,14 @@ class Form:
 
     @property
     def invertible(self) -> bool:
-        """Whether ``invert`` undoes ``combine`` exactly, so that results may be had by subtraction."""
+        """Whether ``invert`` undoes ``combine`` exactly, so that rows can be subtracted from a result."""
         return self.invert is not None and self.exact
 
     @property
     def laws(self) -> frozenset[str]:
         """The names of the laws that hold, associativity aside."""
-        held = {"commutative": self.commutative, "invertible": self.invertible, "selective": self.selective}
-        return frozenset(name for name, holds in held.items() if holds)
+        claims = {"commutative": self.commutative, "invertible": self.invertible, "selective": self.selective}
+        return frozenset(name for name, holds in claims.items() if holds)
 
     def forced_invertible(self) -> Form:
         """The same form with an inexact inverse declared good enough, for benchmarks that redraw the papers."""
@@ -75,14 +75,14 @@ class Nothing:
 NOTHING = Nothing()
 
 
-def plain_objects(form: Form) -> Objects:
-    """A form's own functions over plain Python values: what its kernels must agree with."""
+def as_objects(form: Form) -> Objects:
+    """A form's own functions, run by Python over Python values: what its kernels must agree with."""
 
     def lift(value: Any) -> Any:
         values = value if len(form.inputs) > 1 else () if not form.inputs else (value,)
-        if any(v is None for k, v in enumerate(values) if k not in form.kept) or (not form.inputs and value is None):
+        if any(v is None for k, v in enumerate(values) if k not in form.null_aware_inputs) or (not form.inputs and value is None):
             return NOTHING
-        known = [values[k] is not None for k in form.kept]
+        known = [values[k] is not None for k in form.null_aware_inputs]
         return (form.lift(*values, *known), 1)
 
     def combine(a: Any, b: Any) -> Any:

@@ -1,6 +1,6 @@
 """The laws of aggregates, as statements that can be checked.
 
-:func:`quick_check` tries a form on a handful of values, plain Python, before a user's own aggregate is compiled;
+:func:`quick_check` tries a form on a handful of values, in Python, before a user's own aggregate is compiled;
 :func:`sash.testing.check_laws` searches much harder.
 """
 
@@ -76,11 +76,11 @@ def same_partial(a: Sequence[Any], b: Sequence[Any], tolerance: float = TOLERANC
     return len(a) == len(b) and all(same_value(x, y, tolerance) for x, y in zip(a, b, strict=True))
 
 
-def check_shape(form: Form, partial: Any, made_by: str) -> None:
-    """A partial must have as many fields as the state."""
+def check_shape(form: Form, partial: Any, call: str) -> None:
+    """Raise unless a partial has as many fields as the state; ``call`` is what returned it."""
     if not isinstance(partial, tuple) or len(partial) != len(form.state):
-        given = f"{len(partial)} fields" if isinstance(partial, tuple) else type(partial).__name__
-        raise BrokenLaw(f"{form.name}: {made_by} returned {given} where state has {len(form.state)}: {partial!r}")
+        actual = f"{len(partial)} fields" if isinstance(partial, tuple) else type(partial).__name__
+        raise BrokenLaw(f"{form.name}: {call} returned {actual} where state has {len(form.state)}: {partial!r}")
 
 
 def counterexample(form: Form, law: Law, partials: Iterable[Any]) -> BrokenLaw:
@@ -110,7 +110,7 @@ def samples(machine: str) -> tuple[Any, ...]:
 def quick_check(form: Form) -> None:
     """Raise :class:`BrokenLaw` if one of the claimed laws fails on a few simple values.
 
-    Values on which the functions raise an error of their own are passed over: compiled code has no such errors.
+    Values on which the functions raise an error of their own are skipped: compiled code has no such errors.
     """
     rows = list(itertools.islice(itertools.product(*(samples(m) for m in form.inputs)), 24))
     lifted = []

@@ -1,4 +1,4 @@
-"""Words for the functions of aggregates: their types, and what has an instruction of its own."""
+"""The types of aggregates' functions, and the operations that have an instruction of their own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Function = Callable[..., Any]
 def smaller(a: Value, b: Value) -> Value:
     """The smaller of two values, the first of equals; NaN is larger than any number.
 
-    Kernels have an instruction for it, so aggregates say ``smaller`` and not what it means.
+    Kernels have an instruction for it, so aggregates call ``smaller`` rather than spell it out.
     """
     return a if b != b else a if a <= b else b
 

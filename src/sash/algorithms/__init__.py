@@ -1,4 +1,4 @@
-"""Window algorithms: the published ones, each in its own file with its card, and the bulk kernels over ranges.
+"""Window algorithms: the published ones, each in a file of its own with its card, and the bulk kernels over ranges.
 
 >>> from sash.algorithms import TwoStacks
 >>> w = TwoStacks("max")

@@ -1,4 +1,4 @@
-"""B-Int: base intervals. Aggregates of aligned runs of 1, 2, 4, 8, … rows, from which any window is put together.
+"""B-Int: base intervals. Aggregates of aligned runs of 1, 2, 4, 8, … rows, from which any window is assembled.
 
 Each length has its own ring of intervals, filled as rows arrive. (Arasu and Widom, VLDB 2004: "AW" in the Reactive
 Aggregator's section 6.)

@@ -1,4 +1,4 @@
-"""An aggregate made ready for a window algorithm: its form for the type of the values, and the cells they pass through."""
+"""An aggregate bound for a window algorithm: its form for the type of the values, and the cells that pass rows in and results out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.algebra import Aggregate, Form, Objects, plain_objects
+from sash.algebra import Aggregate, Form, Objects, as_objects
 from sash.algebra.laws import quick_check
 from sash.errors import IntegerOverflow, InvalidType
 from sash.functions.call import resolve
@@ -35,25 +35,25 @@ def _users_form(aggregate: UserAggregate, form: Form) -> Form:
     return form if aggregate.output is not None else replace(form, outputs=(lowered_type(form),))
 
 
-def bind_aggregate(given: Any, value_type: Any, *, forced: bool) -> Binding:
-    """Whatever a user may name an aggregate with, ready for values of a type (None: that of the first value)."""
-    return Binding(resolve(given, "aggregate").aggregate, value_type, forced)
+def bind_aggregate(aggregate: Any, value_type: Any, *, forced: bool) -> Binding:
+    """The binding of an aggregate, as users name it, to a type of values (None: that of the first value)."""
+    return Binding(resolve(aggregate, "aggregate").aggregate, value_type, forced)
 
 
 class Binding:
-    """An aggregate, settled on the type of its values or on Python objects."""
+    """An aggregate, bound to the type of its values or to Python objects; at once, or by the first value."""
 
     def __init__(self, aggregate: Aggregate, value_type: Any, forced: bool) -> None:
         self.aggregate, self.forced = aggregate, forced
         self.name = aggregate.label
         self.form: Form | None = None
-        self.is_settled = False
+        self.is_bound = False
         if aggregate.kind != "fields":
             self.objects: Objects = aggregate.objects()
-            self.is_settled = True
+            self.is_bound = True
         elif value_type is not None:
             several = isinstance(value_type, tuple | list)
-            self._settle_on([_arrow_type(t) for t in value_type] if several else [_arrow_type(value_type)] * self.arity)
+            self._bind_types([_arrow_type(t) for t in value_type] if several else [_arrow_type(value_type)] * self.arity)
 
     @property
     def arity(self) -> int:
@@ -62,7 +62,7 @@ class Binding:
 
     @property
     def keeps_nulls(self) -> bool:
-        return bool(self.aggregate.kept_inputs)
+        return bool(self.aggregate.null_aware_inputs)
 
     @property
     def of_nothing(self) -> Any:
@@ -71,36 +71,36 @@ class Binding:
             return None
         return 0 if self.aggregate.kind == "fields" else self.objects.lower(self.objects.identity())
 
-    def settle(self, value: Any) -> None:
-        """Decide on a type by the first value."""
+    def bind_type(self, value: Any) -> None:
+        """Bind the aggregate to the type of the first value."""
         samples = value if self.arity > 1 and isinstance(value, tuple) and len(value) == self.arity else (value,) * self.arity
         try:
-            self._settle_on([pa.float64() if v is None else _arrow_type(np.asarray(v).dtype) for v in samples])
+            self._bind_types([pa.float64() if v is None else _arrow_type(np.asarray(v).dtype) for v in samples])
         except (InvalidType, pa.ArrowNotImplementedError, TypeError) as error:
             try:
                 self.aggregate.returns(*[pa.string()] * self.arity) if not isinstance(self.aggregate, UserAggregate) else None
             except InvalidType:
                 raise InvalidType(f"{self.name} does not take {value!r}") from error
             nullable = (True,) * self.arity
-            self.objects = plain_objects(self.aggregate.form(*[pa.string()] * self.arity, nullable=nullable))
-            self.is_settled = True
+            self.objects = as_objects(self.aggregate.form(*[pa.string()] * self.arity, nullable=nullable))
+            self.is_bound = True
 
-    def _settle_on(self, types: list[pa.DataType]) -> None:
+    def _bind_types(self, types: list[pa.DataType]) -> None:
         for t in types:
             if machine_type(t) is None:
-                raise InvalidType(f"{self.name}: {t} has no machine type")
+                raise InvalidType(f"{self.name}: values of type {t} are not supported")
         nullable = (True,) * self.arity if self.keeps_nulls else ()
         self.aggregate.returns(*types) if not isinstance(self.aggregate, UserAggregate) else None
         form = form_of(self.aggregate, *types, nullable=nullable)
         self.form = form.forced_invertible() if self.forced else form
-        self.is_settled = True
+        self.is_bound = True
 
     # Cells: one row in, one result out. Their order is that of the generator's columns.
 
     def row_buffers(self) -> list[Array]:
         assert self.form is not None
         values = [np.zeros(1, dtype(m)) for m in self.form.inputs]
-        return [*values, *(np.zeros(1, np.uint8) for _ in self.form.kept), np.zeros(8, np.uint8)]
+        return [*values, *(np.zeros(1, np.uint8) for _ in self.form.null_aware_inputs), np.zeros(8, np.uint8)]
 
     def fill_row(self, row: list[Array], value: Any) -> None:
         """Put a value (or a tuple of them) into the cells; a null leaves the cell and clears its bit."""
@@ -108,13 +108,13 @@ class Binding:
         inputs = len(self.form.inputs)
         values = value if inputs > 1 and value is not None else (value,) * max(1, inputs)
         if not isinstance(values, tuple | list) or len(values) != max(1, inputs):
-            raise InvalidType(f"{self.name} takes rows of {inputs} values, given {value!r}")
+            raise InvalidType(f"{self.name} takes rows of {inputs} values, not {value!r}")
         for k, machine in enumerate(self.form.inputs):
             if values[k] is not None:
                 self._put(row[k], machine, values[k])
-        for place, k in enumerate(self.form.kept):
+        for place, k in enumerate(self.form.null_aware_inputs):
             row[inputs + place][0] = values[k] is not None
-        row[-1][0] = all(v is not None for k, v in enumerate(values) if k not in self.form.kept)
+        row[-1][0] = all(v is not None for k, v in enumerate(values) if k not in self.form.null_aware_inputs)
 
     def _put(self, cell: Array, machine: str, value: Any) -> None:
         loses = (
@@ -126,7 +126,7 @@ class Binding:
                 return
         except (ValueError, TypeError, OverflowError):
             pass
-        raise InvalidType(f"{self.name} holds {machine} values, given {value!r}; pass dtype='float64' (or another) when making the window")
+        raise InvalidType(f"{self.name} takes {machine} values, not {value!r}; pass dtype='float64' (or another) when creating the window")
 
     def result_buffers(self, module: Module) -> list[Array]:
         return [np.zeros(1, dtype(a.machine)) for a in module.arguments if a.name.startswith("r_")]
@@ -146,10 +146,10 @@ class Binding:
         return values[0] if outputs == 1 else values
 
 
-def _arrow_type(given: Any) -> pa.DataType:
-    if isinstance(given, pa.DataType):
-        return given
+def _arrow_type(t: Any) -> pa.DataType:
+    if isinstance(t, pa.DataType):
+        return t
     try:
-        return pa.from_numpy_dtype(np.dtype(given))
+        return pa.from_numpy_dtype(np.dtype(t))
     except (TypeError, pa.ArrowNotImplementedError) as error:
-        raise InvalidType(f"dtype must name a type of numbers, not {given!r}") from error
+        raise InvalidType(f"dtype must name a type of numbers, not {t!r}") from error

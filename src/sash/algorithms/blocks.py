@@ -1,8 +1,8 @@
-"""Two stacks, block by block: the form of the algorithm for data that is all there.
+"""Two stacks, block by block: the form of the algorithm for data that is complete.
 
 All windows that reach over one point of the data (the *middle*) share it: what lies before the middle is a suffix aggregate,
 computed once backwards; what lies after it grows forwards. Then the next middle. Each row is combined at most three times,
-whatever the size of the windows, and nothing is pushed or popped. Order is kept.
+whatever the size of the windows, and nothing is pushed or popped. Order is preserved.
 """
 
 from __future__ import annotations

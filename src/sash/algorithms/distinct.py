@@ -1,7 +1,7 @@
 """Sliding sets of distinct values: how many there are, and which.
 
 Values become dense codes once. A window then counts how often each code is in it; a code whose count leaves or reaches zero
-changes the number of distinct ones. Counts are exact integers, so what leaves may be subtracted.
+changes the number of distinct ones. Counts are exact integers, so rows that leave can be subtracted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Windows by doubling: the aggregates of 1, 2, 4, 8, … neighbours, put together to the length that is asked for.
+"""Windows by doubling: the aggregates of 1, 2, 4, 8, … neighbours, combined into windows of the requested length.
 
-O(log n) combines per window, but all of them in vector lanes and without any dependence between windows; order is kept. For windows
+O(log n) combines per window, but all of them in vector lanes and without any dependence between windows; order is preserved. For windows
 of few partials, such as slices, it is the quickest way, and quick to compile.
 """
 
@@ -24,7 +24,7 @@ from sash.kernels.vocabulary import (
 def slide_by_one(X: Rows, count: int, size: int, A: States, B: States, R: Results) -> int:
     """The windows 0 to ``count - 1`` of ``size`` rows each.
 
-    ``X`` may be read, and ``A`` and ``B`` must have room, for ``count + size`` places and two vectors more.
+    ``X`` may be read, and ``A`` and ``B`` must have capacity, for ``count + size`` places and two vectors more.
     """
     for j in range(0, count + size, LANES):
         store_lanes(A, j, lift_lanes(X, j))

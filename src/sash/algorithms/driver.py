@@ -1,6 +1,6 @@
 """What all window algorithms have in common: one call that inserts, evicts or answers, and the bulk form over an array.
 
-``insert``, ``evict`` and ``query`` are left open here and bound to an algorithm's own functions.
+``insert``, ``evict`` and ``query`` are declared here and bound to an algorithm's own functions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def step(what: int, X: Rows, w: Index, M: Memory, R: Results) -> int:
 
 
 def replay(w: Index, M: Memory, first: int, back: int) -> int:
-    """Insert anew the rows that lie in a ring from place ``first`` on, up to position ``back``."""
+    """Insert again the rows that lie in a ring from place ``first`` on, up to position ``back``."""
     while w[BACK] < back:
         insert(w, M, load(M[0], first + (w[BACK] & w[MASK])))
     return 0

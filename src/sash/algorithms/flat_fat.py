@@ -39,7 +39,7 @@ def fill(X: Rows, count: int, T: States, n: int) -> int:
 
 
 def propagate(T: States, nodes: Index, count: int) -> int:
-    """Algorithm 2 (``update``): recompute what depends on ``count`` changed nodes, given in ascending order, level by level."""
+    """Algorithm 2 (``update``): recompute what depends on ``count`` changed nodes, in ascending order, level by level."""
     while count > 0 and nodes[0] > ROOT:
         parents = 0
         for k in range(count):
@@ -114,7 +114,7 @@ def ask(T: States, n: int, what: int, place: int, R: Results) -> int:
     return 0
 
 
-# As a window: places are used in a circle, and what is not used holds the identity.
+# As a window: places are used in a circle, and unused ones have the identity.
 
 
 def put(T: States, v: int, s: Partial) -> None:
@@ -183,10 +183,10 @@ class FlatFat(WindowAlgorithm):
         if not values:
             raise InvalidArgument("values of a FlatFat must not be empty")
         if options.get("dtype") is None:
-            options["dtype"] = settled_type(values)
+            options["dtype"] = common_number_type(values)
         super().__init__(aggregate, capacity=len(values), **options)
         if not self._started:
-            self._binding.settle(next((v for v in values if v is not None), None))
+            self._binding.bind_type(next((v for v in values if v is not None), None))
             self._start()
         self._w[BACK] = len(values)
         self._write(range(len(values)), values)
@@ -197,7 +197,7 @@ class FlatFat(WindowAlgorithm):
     def update(self, places: Sequence[int], values: Sequence[Any]) -> None:
         """Write each value to its place, and recompute what depends on any of them once."""
         if len(places) != len(values):
-            raise InvalidArgument(f"update takes as many values as places, given {len(values)} and {len(places)}")
+            raise InvalidArgument(f"update takes as many values as places, not {len(values)} and {len(places)}")
         if len(set(places)) != len(places):
             raise InvalidArgument("update takes each place once")
         for place in places:
@@ -213,17 +213,17 @@ class FlatFat(WindowAlgorithm):
 
     def aggregate(self) -> Any:
         """All places together; no combine is needed."""
-        return self._asked(0, 0)
+        return self._answer(0, 0)
 
     def prefix(self, last: int) -> Any:
         """The places 0 to ``last``."""
         self._check_place(last)
-        return self._asked(1, last)
+        return self._answer(1, last)
 
     def suffix(self, first: int) -> Any:
         """The places ``first`` to the end."""
         self._check_place(first)
-        return self._asked(2, first)
+        return self._answer(2, first)
 
     def _check_place(self, place: int) -> None:
         if not 0 <= place < len(self):
@@ -255,7 +255,7 @@ class FlatFat(WindowAlgorithm):
         words = self._object_words()
         return {f.__name__: objects.bind(f, words) for f in (build, propagate, prefix, suffix)}
 
-    def _asked(self, what: int, place: int) -> Any:
+    def _answer(self, what: int, place: int) -> Any:
         if self._binding.form is None:
             tree = self._lists[0]
             functions = self._object_functions
@@ -269,8 +269,8 @@ class FlatFat(WindowAlgorithm):
         return self._binding.read_result(self._result)
 
 
-def settled_type(values: Sequence[Any]) -> Any:
-    """The type of numbers that all values fit in; None if they are no numbers."""
+def common_number_type(values: Sequence[Any]) -> Any:
+    """The type of numbers in which all values fit; None if they are no numbers."""
     known = [v for v in values if v is not None]
     kind = np.asarray(known).dtype if known and not isinstance(known[0], tuple) else None
     return kind if kind is not None and kind.kind in "biuf" else None

@@ -1,4 +1,4 @@
-"""Hammer Slide: two stacks for the processor at hand (Theodorakis, Koliousis, Pietzuch and Pirk, ADMS 2018).
+"""Hammer Slide: two stacks for modern processors (Theodorakis, Koliousis, Pietzuch and Pirk, ADMS 2018).
 
 The optimisations of section 3.2, each of which can be switched off:
 
@@ -19,7 +19,7 @@ import numpy as np
 from sash.algebra import Form, Function, Partial
 from sash.algorithms import driver
 from sash.algorithms.driver import BACK, FRONT, MASK
-from sash.algorithms.scan import scan, scan_plain
+from sash.algorithms.scan import scan, scan_scalar
 from sash.algorithms.window_algorithm import HEADER, Array, Card, WindowAlgorithm
 from sash.errors import InvalidArgument
 from sash.kernels import objects
@@ -51,7 +51,7 @@ CHUNK = 9  # binary logarithm of a chunk's length, where there is no ring
 
 VALUES, BACK_SUMS, RUNNING, FRONT_SUMS, BACK_VALUES = 0, 1, 2, 3, 4
 
-# What the kernel is made with; see the module's docstring.
+# The constants that the kernel is generated with; see the module's docstring.
 RING, DECOMPOSED, PER_SLIDE, SIMD = True, True, True, True
 
 
@@ -165,14 +165,14 @@ def insert_rows(X: Rows, row: int, stop: int, w: Index, M: Memory) -> None:
             insert(w, M, lift(X, r))
 
 
-def insert_rows_plain(X: Rows, row: int, stop: int, w: Index, M: Memory) -> None:
+def insert_rows_scalar(X: Rows, row: int, stop: int, w: Index, M: Memory) -> None:
     """:func:`insert_rows`, one row at a time."""
     for r in range(row, stop):
         insert(w, M, lift(X, r))
 
 
 def roll(X: Rows, begin: int, end: int, size: int, every: int, w: Index, M: Memory, R: Results) -> int:
-    """The bulk form: windows of ``size`` rows, a slide of ``every`` rows comes and one goes."""
+    """The bulk form: windows of ``size`` rows, inserting a slide of ``every`` rows and evicting one at a time."""
     w[SLIDE] = every
     row = begin * every
     for j in range(begin, end):
@@ -293,7 +293,7 @@ class HammerSlide(WindowAlgorithm):
         chosen["SIMD"] = vector
         bindings: tuple[tuple[str, Function], ...] = (("insert", insert), ("evict", evict), ("query", query))
         if not vector:
-            bindings = (*bindings, ("scan", scan_plain), ("insert_rows", insert_rows_plain))
+            bindings = (*bindings, ("scan", scan_scalar), ("insert_rows", insert_rows_scalar))
         return generate(
             function,
             form,
@@ -311,7 +311,7 @@ class HammerSlide(WindowAlgorithm):
         chunks = max(1, capacity >> CHUNK)
         w = np.zeros(HEADER + capacity + chunks, np.int64)
         w[:HEADER] = memory[0]
-        w[HEADER + capacity :] = np.arange(chunks)[::-1]  # chunks anywhere, as an allocator would give them
+        w[HEADER + capacity :] = np.arange(chunks)[::-1]  # chunks anywhere, as an allocator would place them
         memory[0] = w
         return memory
 
@@ -353,4 +353,4 @@ class HammerSlide(WindowAlgorithm):
 
     def _object_words(self) -> dict[str, Any]:
         words = {**super()._object_words(), **self.switches, "SIMD": False}
-        return {**words, "scan": objects.bind(scan_plain, words)}
+        return {**words, "scan": objects.bind(scan_scalar, words)}

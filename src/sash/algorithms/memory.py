@@ -1,4 +1,4 @@
-"""Memory for kernels: results from Arrow's pool, scratch buffers where caches like them."""
+"""Memory for kernels: results from Arrow's pool, scratch buffers aligned to cache lines."""
 
 from __future__ import annotations
 

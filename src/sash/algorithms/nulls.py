@@ -1,7 +1,7 @@
 """Which windows hold a row that is not null, from the bitmap alone.
 
-A window holds nothing only where a run of nulls is as long as the window. Finding the longest run takes a few instructions per 64
-rows, and usually settles the matter.
+A window has only nulls just where a run of nulls is as long as the window. Finding the longest run takes a few instructions per 64
+rows, and usually shows that there is no such window.
 """
 
 from __future__ import annotations

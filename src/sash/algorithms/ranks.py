@@ -1,7 +1,7 @@
 """Sliding quantiles: exact, by the ranks of the rows.
 
-A chunk of rows is sorted once; from then on a row is its rank, and a window is a set of bits, one per rank. A row that comes sets
-its bit, a row that goes clears it, and a cursor stands on the bit whose rank is asked for: it moves by about one bit per step,
+A chunk of rows is sorted once; from then on a row is its rank, and a window is a set of bits, one per rank. A row that enters
+sets its bit, a row that leaves clears it, and a cursor stands on the bit of the requested rank: it moves by about one bit per step,
 and finds the next one with one instruction per 64 ranks. The rows of a chunk are a few times those of a window, so the bits that
 are set are never far apart. (The same idea as the sorted runs of general stream slicing, section 5.4.1, for windows that slide
 by a few rows.)

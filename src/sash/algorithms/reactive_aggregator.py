@@ -28,7 +28,7 @@ INSERT, EVICT, QUERY = 0, 1, 2
 
 
 def step(what: int, p: int, X: Rows, w: Index, T: States, R: Results) -> int:
-    """Write or clear the leaf of position ``p``, or answer; inner nodes are up to date when it is asked to answer."""
+    """Write or clear the leaf of position ``p``, or emit the result; inner nodes must be up to date for that."""
     leaf = w[CAPACITY] + (p & w[MASK])
     if what == INSERT:
         store(T, leaf, lift(X, 0))
@@ -58,7 +58,7 @@ def is_used(w: Index, first: int, width: int) -> bool:
 
 
 def recompute(w: Index, T: States, v: int, level: int) -> None:
-    """A node from those of its children that hold something; its leaves number ``2 ** level``."""
+    """A node from those of its children that have rows; it has ``2 ** level`` leaves."""
     width = 1 << (level - 1)
     first = (v << level) - w[CAPACITY]
     left, right = is_used(w, first, width), is_used(w, first + width, width)
@@ -118,32 +118,32 @@ def refresh_circle(w: Index, T: States, start: int, stop: int) -> None:
 
 
 def roll(X: Rows, begin: int, end: int, size: int, every: int, w: Index, M: Memory, R: Results) -> int:
-    """The bulk form: ``every`` rows go, ``every`` rows come, then the tree is brought up to date once."""
+    """The bulk form: evict ``every`` rows, insert ``every`` rows, then bring the tree up to date once."""
     T = M[0]
     row = begin * every
     w[FRONT] = w[BACK] = row
     for j in range(begin, end):
         start = j * every
-        gone = min(start, w[BACK])
-        evicted = w[FRONT]
-        w[FRONT] = gone
+        evicted_to = min(start, w[BACK])
+        evicted_from = w[FRONT]
+        w[FRONT] = evicted_to
         if w[BACK] < start:
-            evicted = gone = w[FRONT] = w[BACK] = start
-        come = w[BACK]
+            evicted_from = evicted_to = w[FRONT] = w[BACK] = start
+        inserted_from = w[BACK]
         while w[BACK] < start + size:
             store(T, w[CAPACITY] + (w[BACK] & w[MASK]), lift(X, w[BACK]))
             w[BACK] += 1
-        if gone - evicted != w[BACK] - come or (evicted & w[MASK]) != (come & w[MASK]):
-            refresh_circle(w, T, evicted, gone)
-        refresh_circle(w, T, come, w[BACK])
+        if evicted_to - evicted_from != w[BACK] - inserted_from or (evicted_from & w[MASK]) != (inserted_from & w[MASK]):
+            refresh_circle(w, T, evicted_from, evicted_to)
+        refresh_circle(w, T, inserted_from, w[BACK])
         emit(R, j, whole(w, T))
     return end
 
 
 class ReactiveAggregator(WindowAlgorithm):
-    """A window that rows may leave from anywhere; changes are batched until the result is asked for.
+    """A window that rows may leave from anywhere; changes are batched until the next query.
 
-    With ``fifo=True`` rows leave in the order they came, and places that are not in use need no marker (section 5.2).
+    With ``fifo=True`` rows leave in the order of their insertion, and places that are not in use need no marker (section 5.2).
 
     >>> w = ReactiveAggregator("max")
     >>> a, b, c = (w.insert(v) for v in (3, 9, 2))
@@ -156,8 +156,8 @@ class ReactiveAggregator(WindowAlgorithm):
     card = Card(
         name="reactive_aggregator",
         title="Reactive Aggregator",
-        idea="A circular buffer whose places are the leaves of a FlatFAT. Changes are noted, and propagated together when the result "
-        "is asked for; the buffer is compacted at three quarters, doubled when full, halved at a quarter.",
+        idea="A circular buffer whose places are the leaves of a FlatFAT. Changes are noted, and propagated together by the next "
+        "query; the buffer is compacted at three quarters, doubled when full, halved at a quarter.",
         insert="O(1), O(log n) of the next query",
         evict="O(1) for the oldest, O(log n) for any; O(log n) of the next query",
         query="O(m + m log(n/m)) after m changes; O(log n) where the circle has come round",
@@ -180,7 +180,7 @@ class ReactiveAggregator(WindowAlgorithm):
         self._used = 0
         self._dirty: list[int] = []
         self._null_handles: set[int] = set()
-        self._early: list[int] = []  # handles of nulls that came before the first value
+        self._early: list[int] = []  # handles of nulls inserted before the first value
         super().__init__(aggregate, dtype=dtype, capacity=2 if capacity == 1 else capacity)
 
     @classmethod
@@ -201,14 +201,14 @@ class ReactiveAggregator(WindowAlgorithm):
                 self._early.append(self._next)
                 self._next += 1
                 return self._next - 1
-            self._binding.settle(value)
+            self._binding.bind_type(value)
             self._start()
             handles, last = self._early, self._next
             for self._next in handles:
                 self.insert(None)
             self._next = last
         if self._w[BACK] - self._w[FRONT] == self._capacity:
-            self._make_room()
+            self._compact_or_grow()
         p, handle = int(self._w[BACK]), self._next
         self._put(p, value)
         self._ids[p & int(self._w[MASK])] = handle
@@ -235,7 +235,7 @@ class ReactiveAggregator(WindowAlgorithm):
         mask = int(self._w[MASK])
         p = int(self._w[FRONT]) if handle is None else self._position(handle)
         if self._fifo and p != self._w[FRONT]:
-            raise InvalidArgument(f"fifo=True: rows leave in the order they came, and handle {handle!r} is not the oldest row's")
+            raise InvalidArgument(f"fifo=True: rows leave in the order of their insertion, and handle {handle!r} is not the oldest row's")
         self._null_handles.discard(int(self._ids[p & mask]))
         self._alive[p & mask] = False
         self._used -= 1
@@ -276,21 +276,21 @@ class ReactiveAggregator(WindowAlgorithm):
             return low
         raise InvalidArgument(f"handle {handle!r} is not in the window: it was evicted, or comes from another one")
 
-    # Room.
+    # Capacity.
 
-    def _make_room(self) -> None:
+    def _compact_or_grow(self) -> None:
         self._rebuild(self._capacity if self._used <= self._capacity * 3 // 4 else 2 * self._capacity)
 
     def _rebuild(self, capacity: int) -> None:
-        """Compact (same capacity) or resize: move the rows that are left to the front, in order, and build the tree anew."""
+        """Compact (same capacity) or resize: move the remaining rows to the front, in order, and build the tree again."""
         mask = int(self._w[MASK])
         positions = [p for p in range(int(self._w[FRONT]), int(self._w[BACK])) if self._alive[p & mask]]
         leaves = [self._capacity + (p & mask) for p in positions]
         ids = self._ids[[p & mask for p in positions]]
         if self._binding.form is None:
-            kept = [self._lists[0][v] for v in leaves]
+            partials = [self._lists[0][v] for v in leaves]
             self._lists = [[self._binding.objects.identity()] * (2 * capacity)]
-            self._lists[0][capacity : capacity + len(kept)] = kept
+            self._lists[0][capacity : capacity + len(partials)] = partials
         else:
             fresh = [np.zeros(2 * capacity, dtype(m)) for m in self._state]
             self.prepare([self._w, *fresh], self._binding.form)

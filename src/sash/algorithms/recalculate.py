@@ -1,4 +1,4 @@
-"""Recalculate: keep the rows, aggregate all of them whenever asked."""
+"""Recalculate: keep the rows, aggregate all of them for each query."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def query(w: Index, M: Memory) -> Partial:
 
 
 class Recalculate(WindowAlgorithm):
-    """Keeps the rows and aggregates all of them whenever asked.
+    """Keeps the rows and aggregates all of them for each query.
 
     >>> w = Recalculate("max")
     >>> for v in (3, 9, 2): w.insert(v)
@@ -36,7 +36,7 @@ class Recalculate(WindowAlgorithm):
     card = Card(
         name="recalculate",
         title="Recalculate",
-        idea="Keep the rows in a ring; aggregate all of them whenever the result is asked for.",
+        idea="Keep the rows in a ring; aggregate all of them for each query.",
         insert="O(1)",
         evict="O(1)",
         query="O(n)",

@@ -122,7 +122,7 @@ def ranges(X: Rows, lo: Index, hi: Index, begin: int, end: int, R: Results) -> i
 
 
 def ranges_in_lanes(X: Rows, lo: Index, hi: Index, begin: int, end: int, R: Results) -> int:
-    """Every range from scratch, for aggregates that commute; an empty one gives the identity's result."""
+    """Every range from scratch, for aggregates that commute; that of an empty one is the identity's."""
     for j in range(begin, end):
         emit(R, j, in_lanes(X, lo[j], hi[j]) if lo[j] < hi[j] else identity())
     return end

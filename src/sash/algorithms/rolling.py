@@ -34,7 +34,7 @@ class Job:
 
     form: Form
     rows: list[Array]
-    """The kernel's input columns: values, bitmaps of kept inputs, and the bitmap of rows if there are nulls."""
+    """The kernel's input columns: values, bitmaps of null-aware inputs, and the bitmap of rows if there are nulls."""
     count: int
     size: int
     every: int
@@ -57,18 +57,18 @@ class Output:
         return [*self.values, *(a for a in (self.defined, self.misfit) if a is not None)]
 
 
-def make_output(form: Form, module: Module, count: int, given: Array | None = None) -> Output:
-    """Space for results; ``given`` takes the place of the first column."""
-    values = [pooled(count, m) if given is None or k else given for k, m in enumerate(form.outputs)]
+def make_output(form: Form, module: Module, count: int, first: Array | None = None) -> Output:
+    """Memory for results; ``first`` takes the place of the first column."""
+    values = [pooled(count, m) if first is None or k else first for k, m in enumerate(form.outputs)]
     return Output(
         values,
-        np.empty(count, np.uint8) if "defined" in module.gives else None,
-        np.zeros(1, np.uint8) if "misfit" in module.gives else None,
+        np.empty(count, np.uint8) if "defined" in module.result_names else None,
+        np.zeros(1, np.uint8) if "misfit" in module.result_names else None,
     )
 
 
 def slide_modules(name: str, form: Form, masked: bool) -> tuple[Module, ...]:
-    """The kernels that an algorithm for ``every = 1`` is made of."""
+    """The kernels of an algorithm for ``every = 1``."""
     known = not masked
     if name == "lanes":
         width = vector_width(form)
@@ -122,13 +122,13 @@ def run(name: str, job: Job, out: Array | None = None) -> Output:
 
 @lru_cache(maxsize=1)
 def window_algorithms() -> dict[str, type[WindowAlgorithm]]:
-    """The window algorithms by name, found in the files of this package."""
-    found: dict[str, type[WindowAlgorithm]] = {}
+    """The window algorithms by name, from the files of this package."""
+    algorithms_by_name: dict[str, type[WindowAlgorithm]] = {}
     for info in iter_modules(algorithms.__path__):
         for value in vars(import_module(f"{algorithms.__name__}.{info.name}")).values():
             if isinstance(value, type) and issubclass(value, WindowAlgorithm) and value is not WindowAlgorithm:
-                found[value.card.name] = value
-    return dict(sorted(found.items()))
+                algorithms_by_name[value.card.name] = value
+    return dict(sorted(algorithms_by_name.items()))
 
 
 def check(output: Output, form: Form) -> Output:
@@ -143,7 +143,7 @@ def _any_module(job: Job) -> Module:
 
 
 def _known(job: Job) -> list[int]:
-    """The number of rows per window, for forms that ask for it where it is known."""
+    """The number of rows per window, for forms that need it, where it is known."""
     return [job.size] if job.form.counted and not job.masked else []
 
 
@@ -152,12 +152,12 @@ def _run_lanes(job: Job, out: Array | None) -> Output:
     fast, slow = compiled(fast_module), compiled(slow_module)
     output = make_output(job.form, fast_module, job.windows, out)
     width = fast_module.lanes
-    places, kept = lanes.memory_places(job.size, width, lane_sizes(job.form))
+    places, waiting_places = lanes.memory_places(job.size, width, lane_sizes(job.form))
     counts = [job.rows[-1], bits_before(job.rows[-1]), job.size] if job.form.counted and job.masked else _known(job)
 
     def work(begin: int, end: int) -> None:
         memory = [aligned(count, m, 5 * (b + 1)) for b, count in enumerate(places) for m in fast_module.state]
-        waiting = [aligned(kept, m, 3) for m in fast_module.state]
+        waiting = [aligned(waiting_places, m, 3) for m in fast_module.state]
         done = fast(*job.rows, job.count, begin, end, job.size, *memory, *waiting, *output.arguments(), *counts)
         if done < end:
             scratch = [np.empty(job.size, dtype(m)) for m in slow_module.state]
@@ -168,14 +168,14 @@ def _run_lanes(job: Job, out: Array | None) -> Output:
 
 
 def _run_running(name: str, job: Job, out: Array | None) -> Output:
-    found = slide_modules(name, job.form, job.masked)
-    kernels = [compiled(m) for m in found]
-    output = make_output(job.form, found[0], job.windows, out)
+    chosen = slide_modules(name, job.form, job.masked)
+    kernels = [compiled(m) for m in chosen]
+    output = make_output(job.form, chosen[0], job.windows, out)
 
     def work(begin: int, end: int) -> None:
         done = begin
         if len(kernels) > 1:
-            waiting = [aligned(running.TILE, m) for m in found[0].state]
+            waiting = [aligned(running.TILE, m) for m in chosen[0].state]
             done = kernels[0](*job.rows, begin, end, job.size, *waiting, *output.arguments(), *_known(job))
         if done < end:
             kernels[-1](*job.rows, done, end, job.size, *output.arguments(), *_known(job))
@@ -246,7 +246,7 @@ def _run_slices(job: Job, out: Array | None) -> Output:
     chunk = max(SLICES_AT_A_TIME, 4 * per_window)
 
     def work(begin: int, end: int) -> None:
-        # A chunk's slices stay in the cache until its windows are made from them.
+        # A chunk's slices stay in the cache until its windows are computed from them.
         places = min(chunk, end - begin) + per_window + 2 * second_module.lanes
         state = [np.zeros(places, dtype(m)) for m in first_module.state]
         scratch = [np.zeros(places, dtype(m)) for _ in range(2) for m in second_module.state]

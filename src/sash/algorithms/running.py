@@ -1,4 +1,4 @@
-"""A running result over data that is all there: subtract on evict without a queue, and prefix differences.
+"""A running result over data that is complete: subtract on evict without a queue, and prefix differences.
 
 Only for aggregates whose inverse is exact: integer sums, counts, and users' own where they say so.
 """
@@ -28,7 +28,7 @@ TILE = 256
 
 
 def slide_by_one(X: Rows, begin: int, end: int, size: int, R: Results) -> int:
-    """Window ``j`` holds the rows ``j`` to ``j + size - 1``: one row comes, one row goes."""
+    """Window ``j`` holds the rows ``j`` to ``j + size - 1``: one row enters, one row leaves."""
     s = lift(X, begin)
     for p in range(begin + 1, begin + size):
         s = combine(s, lift(X, p))
@@ -76,7 +76,7 @@ def prefixes(X: Rows, count: int, S: States) -> int:
 
 
 def differences(S: States, lo: Index, hi: Index, begin: int, end: int, R: Results) -> int:
-    """Ranges of any shape from the prefixes: what comes before a range is taken away."""
+    """Ranges of any shape from the prefixes: what comes before a range is subtracted."""
     for j in range(begin, end):
         emit(R, j, invert(load(S, hi[j]), load(S, lo[j])))
     return end

@@ -1,4 +1,4 @@
-"""Scanning a run of a ring: the vectorised scan of Hammer Slide, section 3.2(3), and the plain one."""
+"""Scanning a run of a ring: the vectorised scan of Hammer Slide, section 3.2(3), and one value at a time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def scan(S: States, mask: int, first: int, last: int) -> Partial:
     return s
 
 
-def scan_plain(S: States, mask: int, first: int, last: int) -> Partial:
+def scan_scalar(S: States, mask: int, first: int, last: int) -> Partial:
     """The same, one value at a time, in order."""
     s = load(S, first & mask)
     for p in range(first + 1, last):

@@ -1,4 +1,4 @@
-"""Subtract on evict: a running result, from which what leaves is taken away again.
+"""Subtract on evict: a running result, from which rows that leave are subtracted again.
 
 Where ``combine`` has an exact inverse, leaving is one subtraction. For min and max it is nothing at all unless the extreme
 itself leaves, and then a scan of the window (Hammer Slide, sections 2.2 and 3.2(3)).
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sash.algebra import Form, Function, Partial
 from sash.algorithms.driver import BACK, FRONT, MASK
-from sash.algorithms.scan import scan, scan_plain
+from sash.algorithms.scan import scan, scan_scalar
 from sash.algorithms.window_algorithm import Card, WindowAlgorithm
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
 from sash.kernels.vocabulary import Index, Memory, combine, invert, load, same, store
@@ -42,7 +42,7 @@ def query(w: Index, M: Memory) -> Partial:
 
 
 class SubtractOnEvict(WindowAlgorithm):
-    """Keeps a running result and takes away what leaves.
+    """Keeps a running result and subtracts rows that leave.
 
     >>> w = SubtractOnEvict("sum")
     >>> for v in (3, 9, 2): w.insert(v)
@@ -75,7 +75,7 @@ class SubtractOnEvict(WindowAlgorithm):
         vector = simd and rescans and vector_reason(form) is None
         bindings = list(zip(("insert", "evict", "query"), cls.functions_for(form), strict=True))
         if rescans and not vector:
-            bindings.append(("scan", scan_plain))
+            bindings.append(("scan", scan_scalar))
         return generate(
             function,
             form,

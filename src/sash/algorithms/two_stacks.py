@@ -1,6 +1,6 @@
 """Two stacks: what is new is pushed on one, what is old is popped off the other, and now and then one is flipped over.
 
-The plain form: each entry of either stack is a value and the aggregate of everything below it, as in Hammer Slide's figure 3.
+The basic form: each entry of either stack is a value and the aggregate of everything below it, as in Hammer Slide's figure 3.
 """
 
 from __future__ import annotations

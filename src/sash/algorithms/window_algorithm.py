@@ -36,7 +36,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Card:
-    """What one should know of an algorithm before choosing it."""
+    """A summary of an algorithm, for choosing one."""
 
     name: str
     title: str
@@ -80,10 +80,10 @@ class WindowAlgorithm(ABC):
         self._binding: Binding = bind_aggregate(aggregate, dtype, forced=not exact)
         self._capacity = 1 << max(0, int(capacity) - 1).bit_length()
         self._nulls: deque[int] = deque()
-        self._waiting = 0  # nulls that came before the first value, from which the type is taken
+        self._waiting = 0  # nulls inserted before the first value, whose type the aggregate is bound to
         self._w = np.zeros(HEADER, np.int64)
         self._started = False
-        if self._binding.is_settled:
+        if self._binding.is_bound:
             self._start()
 
     # What users call.
@@ -94,7 +94,7 @@ class WindowAlgorithm(ABC):
             if value is None:
                 self._waiting += 1
                 return None
-            self._binding.settle(value)
+            self._binding.bind_type(value)
             self._start()
             for _ in range(self._waiting):
                 WindowAlgorithm.insert(self, None)
@@ -226,7 +226,7 @@ class WindowAlgorithm(ABC):
             before = self._w.copy()
             try:
                 insert(self._w, self._lists, objective.lift(value))
-            except TypeError as error:  # values that do not go together; what was there is kept
+            except TypeError as error:  # values of different kinds; the window stays as it was
                 self._w[:] = before
                 raise InvalidType(f"{self._binding.name} cannot join {value!r} with what is in the window: {error}") from error
 
@@ -279,7 +279,7 @@ class WindowAlgorithm(ABC):
             self._replay(lambda *a: kernel(pointer(self._w), *map(pointer, self._memory), *a))
 
     def _place(self, p: int, capacity: int) -> int:
-        """Where a ring holds position ``p``."""
+        """The place of position ``p`` in a ring."""
         return p & (capacity - 1)
 
     def _moves(self, kind: str, old: int, new: int) -> list[tuple[int, int]]:
@@ -293,7 +293,7 @@ class WindowAlgorithm(ABC):
 
     @property
     def _is_hierarchical(self) -> bool:
-        """Whether aggregates of aggregates depend on the capacity, so that growth has to make them anew."""
+        """Whether aggregates of aggregates depend on the capacity, so that growth has to compute them again."""
         return self.buffers[0] in ("levels", "tree")
 
     def _replay(self, replay: Callable[[int, int], Any]) -> None:

@@ -1,4 +1,4 @@
-"""``sash.explain``: what will be done, with which algorithm, and why."""
+"""``sash.explain``: the plan, the algorithms, and the reasons for them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sash.api.rolling import Device, checked, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
 from sash.errors import InvalidArgument, unknown
 from sash.functions.call import Agg
-from sash.kernels.compiler import is_at_hand
+from sash.kernels.compiler import is_compiled
 from sash.kernels.generate import Module
 from sash.plan.choices.rolling_choice import choose_holistic, decide
 from sash.plan.clock import ProcessingTime
@@ -69,7 +69,7 @@ def explain(
     flatten: bool = ...,
 ) -> Explanation: ...
 def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation:
-    """The plan of `sash.rolling`, `sash.aggregate` or `sash.over`: what each will do, with which algorithm, and why.
+    """The plan of a call of `sash.rolling`, `sash.aggregate` or `sash.over`: what it will do, with which algorithm, and why.
 
     It takes exactly the arguments of the call that it explains, and makes the same decisions as that call would.
 
@@ -77,7 +77,7 @@ def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation
         data: The values of `sash.rolling`, or the data of `sash.aggregate` or `sash.over`.
         size: The size of rolling windows.
         **arguments: The other arguments of the call. With `windows=` it is `sash.aggregate`, or `sash.over` for trailing windows. For
-            `sash.rolling` there is `source=True`, too, which shows the text of the kernels.
+            `sash.rolling` there is also `source=True`, which shows the text of the kernels.
 
     Returns:
         The plan; printing shows it.
@@ -116,7 +116,7 @@ def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation
 
 
 def _bound(call: Callable[..., Any], data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """All arguments of a call, with its defaults; an unknown or a missing one is an error."""
+    """All arguments of a call, with its defaults; raises for an unknown or a missing one."""
     signature = inspect.signature(call)
     accepted = list(signature.parameters)[1:]
     for name in arguments:
@@ -148,7 +148,7 @@ def _explain_rolling(values: Any, size: int | None, arguments: dict[str, Any]) -
         decision = decide(form, job, request.algorithm)
         kernels = modules(decision.choice, job)
         laws = ", ".join(["associative", *sorted(form.laws)])
-        nulls = "nulls are skipped" if job.masked else "nulls are kept" if column.valid is not None else ""
+        nulls = "nulls are skipped" if job.masked else "nulls are passed to the aggregate" if column.valid is not None else ""
         ranked = "values are replaced by their ranks" if column.ranked is not None else ""
     else:
         decision = choose_holistic(aggregate)
@@ -158,5 +158,5 @@ def _explain_rolling(values: Any, size: int | None, arguments: dict[str, Any]) -
     parts = len(threads.shares(0, request.windows, rows_each=request.every)) or 1
     lines.append(f"  device: cpu, {parts} thread{'s' * (parts > 1)}")
     for module in kernels if source else ():
-        lines.append(f"  kernel: {module.title} ({'compiled' if is_at_hand(module) else 'to be compiled'})")
+        lines.append(f"  kernel: {module.title} ({'compiled' if is_compiled(module) else 'to be compiled'})")
     return Explanation(tuple(lines), tuple(module.text for module in kernels) if source else ())

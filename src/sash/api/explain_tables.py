@@ -1,4 +1,4 @@
-"""What ``sash.aggregate`` and ``sash.over`` will do."""
+"""The plans of ``sash.aggregate`` and ``sash.over`` as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sash import threads
 from sash.api.frames import is_spark
-from sash.api.tables import bound, check_carrier
+from sash.api.tables import bound, check_engine
 from sash.plan.choices.range_choice import choose_ranges
 from sash.plan.logical import Column, output_type
 from sash.plan.options import StreamOptions
@@ -23,13 +23,13 @@ from sash.slicing.rows.timed import read
 
 def explain_request(data: Any, request: Request, options: StreamOptions) -> list[str]:
     """The plan of a request as lines of text."""
-    check_carrier(data, options)
+    check_engine(data, options)
     if not is_spark(data):
         return _explain_table(data, request)
     from sash.spark.explain import explain_frame, explain_stream
-    from sash.spark.frames import keyed
+    from sash.spark.frames import with_key_columns
 
-    frame, request = keyed(data, request)
+    frame, request = with_key_columns(data, request)
     return explain_stream(frame, request, options) if frame.isStreaming else explain_frame(frame, request, options.plan)
 
 

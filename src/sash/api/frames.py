@@ -1,4 +1,4 @@
-"""Frames of all kinds as Arrow tables, and results as frames of the kind that came in."""
+"""Frames of all kinds as Arrow tables, and results as frames of the input's kind."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from sash.errors import InvalidType
 
 
 class SparkFrame(Protocol):
-    """A Spark frame, classic or Connect, by what only those have."""
+    """A Spark frame, classic or Connect, by a method that only these have."""
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Any: ...  # noqa: N802
 
 
 class PandasFrame(Protocol):
-    """A pandas frame, by what only those have."""
+    """A pandas frame, by a method that only these have."""
 
     def iterrows(self) -> Any: ...
 
 
 class PolarsFrame(Protocol):
-    """A polars frame, by what only those have."""
+    """A polars frame, by a method that only these have."""
 
     def iter_rows(self) -> Any: ...
 
 
 FrameT = TypeVar("FrameT", bound=SparkFrame | PandasFrame | PolarsFrame)
-"""A frame whose kind the result has, too; told by its methods, since none of the three libraries need be installed."""
+"""A frame that the result has the type of; matched by methods, since none of the three libraries needs to be installed."""
 
 
 class PandasSeries(Protocol):
-    """A pandas series, by what only those have."""
+    """A pandas series, by methods that only these have."""
 
     def to_frame(self) -> Any: ...
     def reindex(self) -> Any: ...
 
 
 class PolarsSeries(Protocol):
-    """A polars series, by what only those have."""
+    """A polars series, by methods that only these have."""
 
     def to_frame(self) -> Any: ...
     def to_physical(self) -> Any: ...
 
 
 SeriesT = TypeVar("SeriesT", bound=PandasSeries | PolarsSeries)
-"""A series whose kind the result has, too."""
+"""A series that the result has the type of."""
 
 
 def is_spark(data: Any) -> bool:
@@ -61,12 +61,12 @@ def library_of(data: Any) -> str:
 
 
 def to_table(data: Any) -> pa.Table:
-    """Whatever speaks Arrow as a table, in layouts that all of Sash works on."""
+    """Arrow-compatible data as a table, in the layouts that Sash's kernels read."""
     return in_known_layouts(arrow_table(data))
 
 
 def arrow_table(data: Any) -> pa.Table:
-    """Whatever speaks Arrow as a table, with its own types."""
+    """Arrow-compatible data as a table, with its own types."""
     if isinstance(data, pa.Table):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -89,7 +89,7 @@ def arrow_table(data: Any) -> pa.Table:
 
 
 def like(data: Any, table: pa.Table) -> Any:
-    """A table as a frame of the kind that ``data`` is: polars and pandas get their own, all others a :class:`pyarrow.Table`."""
+    """A table as a frame of the same library as ``data``: a polars or pandas frame, otherwise a :class:`pyarrow.Table`."""
     library = library_of(data)
     if library == "polars":
         import polars
@@ -104,7 +104,7 @@ def like(data: Any, table: pa.Table) -> Any:
 
 
 def series_like(values: Any, result: pa.Array) -> Any:
-    """A result as a series of the kind that ``values`` is: polars and pandas get their own, all others Arrow."""
+    """A result as a series of the same library as ``values``: a polars or pandas series, otherwise an Arrow array."""
     library = library_of(values)
     if library == "polars":
         import polars
@@ -114,6 +114,6 @@ def series_like(values: Any, result: pa.Array) -> Any:
         import pandas
 
         uses_arrow = isinstance(values.dtype, pandas.ArrowDtype)
-        made = result.to_pandas(types_mapper=pandas.ArrowDtype) if uses_arrow else result.to_pandas()
-        return made.rename(values.name)
+        series = result.to_pandas(types_mapper=pandas.ArrowDtype) if uses_arrow else result.to_pandas()
+        return series.rename(values.name)
     return result

@@ -39,7 +39,7 @@ class RollingRequest:
     values: pa.Array | Array
     type: pa.DataType
     own_type: pa.DataType
-    """The values' own type, where they came in another layout."""
+    """The type of the values as they were passed, before they were converted to another layout."""
     aggregate: Aggregate
     size: int
     every: int
@@ -94,15 +94,15 @@ def rolling(
     """The aggregate of every complete window of `size` rows that starts `every` rows after the one before.
 
     Args:
-        values: A NumPy array, a pandas or polars series, an Arrow array, or a list. Nulls are skipped, or kept where the aggregate
-            keeps them.
+        values: A NumPy array, a pandas or polars series, an Arrow array, or a list. Nulls are skipped, unless the aggregate
+            takes them.
         size: The number of rows in a window.
         every: By how many rows windows slide.
-        agg: A name in `sash.functions`, one of those functions without a column (`S.percentile(q=0.95)`), or a user's own aggregate.
+        agg: A name in `sash.functions`, one of those functions without a column (`S.percentile(q=0.95)`), or your own aggregate.
             `max_by` and `min_by` return the position of the first extreme.
         algorithm: `"auto"`, or the name of an algorithm; `sash.explain` shows what `"auto"` chooses.
         device: `"auto"` or `"cpu"`.
-        out: A NumPy array that takes the result; fresh memory costs about as much as the work.
+        out: A NumPy array to write the result to; allocating a new one costs about as much as the computation.
 
     Returns:
         One value for each window: a NumPy array for a NumPy array, a series of the same kind for a pandas or polars series, an Arrow
@@ -128,7 +128,7 @@ def rolling(
 
 
 def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device: Any) -> RollingRequest:
-    """The arguments of :func:`rolling`, or an error that says what is wrong with them."""
+    """The arguments of :func:`rolling`, or an error that names the wrong one and the reason."""
     for name, value in (("size", size), ("every", every)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer):
             raise InvalidWindow(f"{name} must be an integer, not {value!r}")
@@ -142,7 +142,7 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
     if not isinstance(algorithm, str):
         raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
     own = columns.from_anything(values)
-    column = columns.plain(own)
+    column = columns.in_kernel_layout(own)
     if isinstance(call.aggregate, UserAggregate) and isinstance(column, pa.Array):
         own = column = columns.in_type(column, user_type(column.type))
     t = columns.type_of(column)
@@ -159,7 +159,7 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
 
 
 def _check_nulls_can_be_shown(request: RollingRequest, logical: pa.DataType) -> None:
-    """NumPy shows a missing float as NaN, and has nothing for other types."""
+    """Raise if a result may be null and NumPy has no null of its type: only floats have one, NaN."""
     own = isinstance(request.aggregate, UserAggregate) and isinstance(request.values, np.ndarray) and not pa.types.is_floating(logical)
     if own and may_return_none(read(request.aggregate.lower, "lower")):  # type: ignore[attr-defined]
         raise InvalidArgument(
@@ -184,7 +184,7 @@ def result_type(request: RollingRequest) -> pa.DataType:
 
 def _check_out(out: Any, request: RollingRequest) -> None:
     if not isinstance(request.values, np.ndarray):
-        raise InvalidArgument("out is for NumPy input; Arrow results are made anew")
+        raise InvalidArgument("out is for NumPy input; Arrow results are always newly allocated")
     logical = result_type(request)
     if pa.types.is_nested(logical):
         raise InvalidArgument(f"out cannot take a result of type {logical}")
@@ -202,22 +202,22 @@ def _check_out(out: Any, request: RollingRequest) -> None:
 
 
 def prepare(request: RollingRequest) -> tuple[Form, Column, Job]:
-    """The form, the crossed column and the job of a request."""
+    """The form, the column as NumPy arrays, and the job of a request."""
     aggregate, t = request.aggregate, request.type
-    column = columns.crossed(request.values, aggregate.reads)
+    column = columns.to_column(request.values, aggregate.reads)
     has_nulls = column.valid is not None
-    keeps = bool(aggregate.kept_inputs) and has_nulls and not isinstance(aggregate, MaxBy | MinBy)
+    takes_nulls = bool(aggregate.null_aware_inputs) and has_nulls and not isinstance(aggregate, MaxBy | MinBy)
     if isinstance(aggregate, MaxBy | MinBy):
         form = aggregate.positions(t)
     elif aggregate.arity == 0:
         form = aggregate.form()
     else:
-        form = form_of(aggregate, t, nullable=(keeps,), rows=request.size)
+        form = form_of(aggregate, t, nullable=(takes_nulls,), rows=request.size)
     rows: list[Array] = list(column.parts) if aggregate.arity else []
-    if keeps:
+    if takes_nulls:
         assert column.valid is not None
         rows.append(column.valid)
-    masked = has_nulls and not keeps
+    masked = has_nulls and not takes_nulls
     if masked:
         assert column.valid is not None
         rows.append(column.valid)
@@ -243,15 +243,15 @@ def _fields(request: RollingRequest, out: Array | None) -> Any:
 
 
 def _known_rows(request: RollingRequest, column: Column, output: Output) -> Array | None:
-    """Which results are not null: their window held something, and ``lower`` gave a value."""
+    """Which results are not null: their window has a row that counts, and ``lower`` returned a value."""
     known = output.defined
     aggregate = request.aggregate
-    if column.valid is None or aggregate.counts_rows or (aggregate.kept_inputs == (0,) and aggregate.arity == 1):
+    if column.valid is None or aggregate.counts_rows or (aggregate.null_aware_inputs == (0,) and aggregate.arity == 1):
         return known
-    held = windows_with_rows(column.valid, len(column), request.size, request.every, request.windows)
-    if held is None:
+    nonempty = windows_with_rows(column.valid, len(column), request.size, request.every, request.windows)
+    if nonempty is None:
         return known
-    return held if known is None else known & held
+    return nonempty if known is None else known & nonempty
 
 
 def _as_numpy(request: RollingRequest, output: Output, known: Array | None) -> Array:
@@ -308,7 +308,7 @@ def _holistic(request: RollingRequest, out: Array | None) -> Any:
 
 def _quantiles(request: RollingRequest, out: Array | None) -> Any:
     assert isinstance(request.aggregate, Percentile)
-    column = columns.crossed(request.values, "double")
+    column = columns.to_column(request.values, "double")
     results, known = ranks.roll(column.parts[0], column.valid, request.aggregate.q, request.size, request.every, request.windows, out)
     if isinstance(request.values, np.ndarray):
         return results

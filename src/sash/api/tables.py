@@ -80,32 +80,32 @@ def aggregate(
     plan: str = "auto",
     flatten: bool = False,
 ) -> Any:
-    """The aggregates of every window that holds a row.
+    """The aggregates of every window that contains a row.
 
     Args:
         data: A Spark frame, and then so is the result, which runs with an action; a pandas or polars frame, and the result is of the same
-            kind; or anything else that speaks the Arrow PyCapsule interface (pyarrow, DuckDB), and the result is a `pyarrow.Table`.
+            kind; or anything else with the Arrow PyCapsule interface (pyarrow, DuckDB), and the result is a `pyarrow.Table`.
         windows: One window of `sash.windows`, or a dictionary of them by name; then the result has a column `query` with the name.
-        aggs: One aggregate of `sash.functions`, or several; users' own are made with `sash.udaf`.
+        aggs: One aggregate of `sash.functions`, or several; define your own with `sash.udaf`.
         time: The column that windows are measured in: times, dates or integers. On a stream also `sash.processing_time()`.
         by: Columns or SQL expressions over the row to group by (`"k % 2"`, `"k % 2 as parity"`), or a dictionary of them by name. By
             default all rows are one group.
         order_by: Columns that order rows of the same time.
-        watermark: On a stream, how far event time may lag behind the newest row. A frame with `withWatermark` keeps its own.
+        watermark: On a stream, how far event time may lag behind the newest row. A frame with `withWatermark` uses its own.
         lateness: On a stream, how much longer a row may still change results.
-        emit: On a stream, `"final"` returns each window once, when nothing can change it any more; `"update"` when the watermark passes
+        emit: On a stream, `"final"` emits each window once, when nothing can change it any more; `"update"` when the watermark passes
             its end and again after every change; `"running"` open windows too, each time they have changed.
-        late: On Spark `"drop"`: rows that come too late are counted. `"output"` is for `sash.Operator`.
+        late: On Spark only `"drop"`: late rows are dropped and counted. `"output"` is for `sash.Operator`.
         empty: Whether a key's empty windows between two of its rows are reported, too.
         idle: On a stream, after how much event time without a row the state of a key is dropped, for windows that never all close.
         max_ahead: On a stream, rows that are further in front of the clock than this are set aside and counted.
         buckets: On a stream, the number of hash buckets of keys; each is handled by one task at a time.
-        plan: How a Spark frame is computed, where more is known about the rows than their schema says: `"rows"` where a key has about one
-            row in a slice; `sash.explain` shows what `"auto"` chooses.
+        plan: The strategy on Spark, where you know more about the rows than their schema says: `"rows"` if a key has about one row in a
+            slice; `sash.explain` shows what `"auto"` chooses.
         flatten: Whether the result has the columns `window_start` and `window_end` instead of a struct (and `rows_start` and `rows_end`).
 
     Returns:
-        A frame of the kind that came in. Its columns are `query` (if `windows` is a dictionary), the `by` columns, `window`, `rows` (if
+        A frame of the same kind as `data`. Its columns are `query` (if `windows` is a dictionary), the `by` columns, `window`, `rows` (if
         there are row windows), the aggregates, and on a stream `revision` and `retracted` unless `emit="final"`. In a batch nothing is
         late: `watermark`, `lateness` and `idle` have no effect.
 
@@ -123,14 +123,14 @@ def aggregate(
     )
     if is_spark(data):
         from sash.spark.batch import aggregate_frame
-        from sash.spark.frames import flattened_frame, keyed
+        from sash.spark.frames import flattened_frame, with_key_columns
         from sash.spark.stream import aggregate_stream
 
-        data, request = keyed(data, request)
-        check_carrier(data, options)
+        data, request = with_key_columns(data, request)
+        check_engine(data, options)
         frame = aggregate_stream(data, request, options) if data.isStreaming else aggregate_frame(data, request, options.plan)
         return flattened_frame(frame) if flatten else frame
-    check_carrier(data, options)
+    check_engine(data, options)
     _, table, logical = bound(data, request)
     schema = output_schema(logical)
     if flatten:
@@ -180,17 +180,17 @@ def over(
     max_ahead: DurationLike | None = None,
     buckets: int | None = None,
 ) -> Any:
-    """Every row of the data with the aggregates of its trailing windows; the order of a table's rows is kept.
+    """Every row of the data with the aggregates of its trailing windows; a table's rows stay in their order.
 
     Args:
-        data: A Spark frame, a pandas or polars frame, or anything that speaks the Arrow PyCapsule interface, as for `sash.aggregate`.
-        windows: `W.trailing`, `W.trailing_rows` or `W.unbounded`, or a dictionary of them by name.
+        data: A Spark frame, a pandas or polars frame, or anything with the Arrow PyCapsule interface, as for `sash.aggregate`.
+        windows: `W.trailing` or `W.trailing_rows`, or a dictionary of them by name.
         aggs: One aggregate of `sash.functions`, or several.
         time: The column that windows are measured in. On a stream also `sash.processing_time()`.
         by: Columns or SQL expressions over the row to group by.
         order_by: Columns that order rows of the same time.
         watermark: On a stream, how far event time may lag behind the newest row: a row is returned once the watermark has passed it.
-        late: On Spark `"drop"`: rows that come too late are counted.
+        late: On Spark only `"drop"`: late rows are dropped and counted.
         max_ahead: On a stream, rows that are further in front of the clock than this are set aside and counted.
         buckets: On a stream, the number of hash buckets of keys.
 
@@ -209,25 +209,25 @@ def over(
     options = StreamOptions.of(watermark=watermark, late=late, max_ahead=max_ahead, buckets=buckets)
     if is_spark(data):
         from sash.spark.batch import over_frame
-        from sash.spark.frames import keyed
+        from sash.spark.frames import with_key_columns
         from sash.spark.stream import over_stream
 
-        frame, request = keyed(data, request)
+        frame, request = with_key_columns(data, request)
         result = over_stream(frame, request, options) if frame.isStreaming else over_frame(frame, request)
         return result.drop(*[name for name in frame.columns if name not in data.columns])
     original, table, logical = bound(data, request)
     over_names(logical)
     result = over_table(logical, table)
-    for name in result.column_names[table.num_columns :]:  # the rows come back in their own types
+    for name in result.column_names[table.num_columns :]:  # rows are returned in their own types
         original = original.append_column(result.schema.field(name), result.column(name))
-    found = like(data, original)
+    result_frame = like(data, original)
     if library_of(data) == "pandas":
-        found.index = data.index  # so that columns can be assigned to the frame
-    return found
+        result_frame.index = data.index  # so that columns can be assigned to the frame
+    return result_frame
 
 
 def bound(data: Any, request: Request) -> tuple[pa.Table, pa.Table, Plan]:
-    """The data as a table in its own types, the same in known layouts with keys that are computed, and the plan over that."""
+    """The data as a table in its own types, the table that is aggregated (known layouts, computed keys), and the plan over it."""
     original = arrow_table(data)
     table = in_known_layouts(original)
     _check_time(request.time, table, data)
@@ -236,8 +236,8 @@ def bound(data: Any, request: Request) -> tuple[pa.Table, pa.Table, Plan]:
     return original, table, make_plan(table.schema, request.over_keys(grouping.names))
 
 
-def check_carrier(data: Any, options: StreamOptions) -> None:
-    """Raise if there are options that what runs the request does not have."""
+def check_engine(data: Any, options: StreamOptions) -> None:
+    """Raise if the engine that runs the request does not support an option."""
     if is_spark(data) and data.isStreaming:
         return
     if options.emit != "final":
@@ -247,7 +247,7 @@ def check_carrier(data: Any, options: StreamOptions) -> None:
 
 
 def _check_time(time: Any, table: pa.Table, data: Any) -> None:
-    """A time that is the index of a pandas frame is not among its columns."""
+    """Raise if ``time`` is the index of a pandas frame: an index is not a column."""
     names = [n for n in getattr(getattr(data, "index", None), "names", None) or [] if n is not None]
     if isinstance(time, str) and time in names and time not in table.column_names:
         raise UnknownName(f"time={time!r} is the index of the frame; windows are measured in a column: use frame.reset_index()")

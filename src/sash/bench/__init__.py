@@ -1,4 +1,4 @@
-"""Benchmarks: each checks its answers, runs the peers beside us, and says what was missed."""
+"""Benchmarks: each checks its results, measures the peers in the same run, and reports which bounds were missed."""
 
 from __future__ import annotations
 

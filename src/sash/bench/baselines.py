@@ -1,7 +1,7 @@
 """The techniques that general stream slicing is compared with (sections 3 and 6), over one key, in the same kernels.
 
-Each takes rows in batches and tumbling windows of several lengths, and gives the windows that end by a watermark. They are written
-with care: columnar, compiled, nothing done twice that the technique does not ask for.
+Each takes rows in batches and tumbling windows of several lengths, and emits the windows that end by a watermark. They are
+written with care: columnar, compiled, and without work that the technique does not need.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ class Technique(ABC):
 
     @abstractmethod
     def add(self, ticks: Array, values: Array) -> None:
-        """Take rows in."""
+        """Ingest rows."""
 
     @abstractmethod
     def answer(self, starts: Array, ends: Array, which: Array) -> Array:
         """The results of these windows, each of the length numbered ``which``."""
 
     def drop(self, oldest: int) -> None:
-        """Nothing before ``oldest`` is needed."""
+        """Free what lies before ``oldest``."""
         return
 
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """What is held."""
+        """The size of what is stored."""
 
     def advance(self, watermark: int) -> int:
-        """The windows that end by then; how many, and their results' total for checking."""
+        """The total of the results of the windows that end by then, for checking."""
         first, last = self.watermark // self.lengths + 1, watermark // self.lengths
         counts = np.maximum(0, last - first + 1)
         which = np.repeat(np.arange(len(counts)), counts)
@@ -115,7 +115,7 @@ class TupleBuffer(Technique):
 
 
 class AggregateTree(TupleBuffer):
-    """Section 3.2: FlatFAT over the rows; a row out of order moves the leaves behind it, and the tree above them is made anew."""
+    """Section 3.2: FlatFAT over the rows; a row out of order moves the leaves behind it, and the tree above them is rebuilt."""
 
     title = "aggregate tree"
 
@@ -171,9 +171,9 @@ class AggregateBuckets(Technique):
         top = int(ticks.max())
         for k, length in enumerate(self.lengths.tolist()):
             needed = top // length - self.first[k] + 1
-            have = len(self.buckets[k][0])
-            if needed > have:
-                more = self._fresh(needed - have)
+            count = len(self.buckets[k][0])
+            if needed > count:
+                more = self._fresh(needed - count)
                 self.buckets[k] = [np.concatenate([a, b]) for a, b in zip(self.buckets[k], more, strict=True)]
             self.scatter(values, ticks // length - self.first[k], 0, len(ticks), *self.buckets[k])
 
@@ -200,7 +200,7 @@ class AggregateBuckets(Technique):
 
 
 class TupleBuckets(Technique):
-    """Section 3.3: the rows of each window; a row is kept once for each length."""
+    """Section 3.3: the rows of each window; a row is stored once for each length."""
 
     title = "tuple buckets"
 

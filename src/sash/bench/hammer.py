@@ -19,11 +19,11 @@ from sash.types import dtype
 
 Array = Any
 BUDGET = 1_500_000_000
-"""Row visits that a slow algorithm may take in one measurement; it gets fewer rows instead of more time."""
+"""Row visits that a slow algorithm may take in one measurement; it is measured on fewer rows instead of for longer."""
 
 
 def variants(work: Job, *, subtract: bool, ours: bool = True) -> dict[str, Callable[[], Any]]:
-    """The paper's algorithms, plain and optimised, and what sash.rolling does."""
+    """The paper's algorithms, plain and optimised, and ``sash.rolling``."""
     form = work.form.forced_invertible() if subtract else work.form
     paper = Job(form, work.rows, work.count, work.size, work.every, False)
     calls = {
@@ -57,8 +57,8 @@ def measured(name: str, x: Array, size: int, every: int, repeats: int) -> dict[s
             rows = max(4 * size, int(BUDGET / cost))
             short = subjects.job(form, x[:rows], size, every)
             call = variants(short, subtract=subtract, ours=False)[variant]
-        got = call().values[0]
-        same(got, expected[: len(got)], f"{variant} {name} {size}/{every}", 1e-6)
+        values = call().values[0]
+        same(values, expected[: len(values)], f"{variant} {name} {size}/{every}", 1e-6)
         result[variant] = rows / side_by_side({"it": call}, repeats)["it"] / 1e6
     return result
 
@@ -187,9 +187,9 @@ def _figure_11(report: Report, rng: Any, rows: int, repeats: int, data: Path | N
             calls[label] = _slides_call(module, form, cpu, offsets, last, per_window, windows, int(max(b - a for a, b in bounds)))
         calls["non-incremental"] = _ranges_call(form, cpu, bounds)
         calls["sash (slices, two stacks)"] = _slices_call(form, cpu, offsets, per_window, windows)
-        held = ~np.isnan(expected)
+        has_rows = ~np.isnan(expected)
         for label, call in calls.items():
-            same(call()[held], expected[held], f"figure 11, {label}", 1e-9)
+            same(call()[has_rows], expected[has_rows], f"figure 11, {label}", 1e-9)
             curves[label].append(len(cpu) / side_by_side({"it": call}, repeats)["it"] / 1e6)
     plot.series = [Series(v, list(slides), c) for v, c in curves.items()]
     report.plots.append(plot)

@@ -20,12 +20,12 @@ from rich.console import Console
 from rich.table import Table
 
 Call = Callable[[], Any]
-Given = TypeVar("Given")
+Result = TypeVar("Result")
 
 
 @dataclass
 class Figure:
-    """One measured number with what it must be."""
+    """One measured number, with the bound that it must reach and the one that is the aim."""
 
     what: str
     value: float
@@ -105,17 +105,17 @@ def new_report(name: str) -> Report:
 
 
 def doing(what: str) -> None:
-    """Say what is being measured: it takes minutes."""
+    """Print what is being measured, since it takes minutes."""
     Console(stderr=True).print(f"{datetime.now().strftime('%H:%M:%S')} {what}", highlight=False, style="dim")
 
 
-def in_turns(calls: Mapping[str, Callable[[], Given]], rounds: int) -> dict[str, list[Given]]:
-    """What each call gives, round by round: they take turns, so that noise hits all of them alike."""
-    given: dict[str, list[Given]] = {name: [] for name in calls}
+def in_turns(calls: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:
+    """What each call returned in each round: calls take turns, so that noise affects all of them alike."""
+    results: dict[str, list[Result]] = {name: [] for name in calls}
     for _ in range(rounds):
         for name, call in calls.items():
-            given[name].append(call())
-    return given
+            results[name].append(call())
+    return results
 
 
 def side_by_side(calls: dict[str, Call], repeats: int = 7) -> dict[str, float]:
@@ -138,7 +138,7 @@ def seconds(call: Call, repeats: int = 3) -> float:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """So many threads for sash, inside."""
+    """Inside, Sash uses this many threads."""
     before = os.environ.get("SASH_THREADS")
     os.environ["SASH_THREADS"] = str(count)
     try:
@@ -151,7 +151,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def same(ours: Any, theirs: Any, what: str, tolerance: float = 1e-6) -> None:
-    """A benchmark checks its answers."""
+    """Raise unless two arrays of results are equal, up to rounding."""
     ours, theirs = np.asarray(ours), np.asarray(theirs)
     if ours.shape != theirs.shape or not np.allclose(ours, theirs, rtol=tolerance, atol=tolerance, equal_nan=True):
         raise AssertionError(f"{what}: the answers differ")

@@ -1,4 +1,4 @@
-"""Nexmark-shaped bids on Spark: the benchmark's windowed queries, and what stands beside them, against plain PySpark."""
+"""Nexmark-shaped bids on Spark: the benchmark's windowed queries, and related queries, against plain PySpark."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEN = "10 seconds"
 
 @dataclass(frozen=True)
 class Query:
-    """One question, as it is asked of sash and of Spark."""
+    """One query, for Sash and for Spark."""
 
     what: str
     windows: Any
@@ -35,7 +35,7 @@ class Query:
     must: float | None = None
     aim: float | None = None
     exact: tuple[str, ...] = ()
-    """How Spark says exactly the same, where its plain way takes any row of those that are equal, or any order."""
+    """Spark expressions with exactly the same results, where ``theirs`` may take any row among equal ones, or any order."""
 
 
 def tumbling(what: str, by: str | None, ours: list[Any], theirs: tuple[str, ...], **more: Any) -> Query:
@@ -43,7 +43,7 @@ def tumbling(what: str, by: str | None, ours: list[Any], theirs: tuple[str, ...]
 
 
 def first_of(value: str, order: str) -> str:
-    """The value of the first row whose order is the largest, as Spark says it."""
+    """SQL for the value of the first of the rows with the largest order."""
     return f"max_by({value}, struct({order}, -unix_micros(ts)))"
 
 
@@ -145,7 +145,7 @@ BESIDE = (
 
 
 def nexmark(report: Report, bids: Any, timed: Callable[[dict[str, Callable[[], Any]], int], dict[str, float]]) -> None:
-    """Each question asked of both, by turns."""
+    """Measure each query on both, in turns."""
     lines = []
     for query in (*NEXMARK, *BESIDE):
         calls: dict[str, Callable[[], Any]] = {"ours": partial(ours, bids, query), "spark": partial(theirs, bids, query)}
@@ -173,9 +173,9 @@ def theirs(bids: Any, query: Query, texts: tuple[str, ...] = ()) -> Any:
 
 
 def _check(query: Query, mine: Any, other: Any) -> None:
-    """As many windows, of the same keys and times, with the same results."""
+    """Raise unless both have the same windows with the same results."""
     values = [f"sort_array({c.name})" if c.aggregate.name == "collect_set" else c.name for c in query.ours]
     row = ", ".join(["unix_micros(window.start)", "unix_micros(window.end)", *([] if query.by is None else [query.by]), *values])
-    found = [list(frame.selectExpr("count(*)", f"bit_xor(xxhash64({row}))").collect()[0]) for frame in (mine, other)]
-    if found[0] != found[1]:
+    digests = [list(frame.selectExpr("count(*)", f"bit_xor(xxhash64({row}))").collect()[0]) for frame in (mine, other)]
+    if digests[0] != digests[1]:
         raise AssertionError(f"{query.what}: the answers differ")

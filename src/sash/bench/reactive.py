@@ -55,7 +55,7 @@ def make_job(label: str, size: int, every: int, firings: int) -> Job:
 
 
 def cost(algorithm: str, label: str, size: int, every: int = 1, firings: int | None = None, repeats: int = 3) -> float:
-    """Seconds per row that comes and goes, once the window is full."""
+    """Seconds per inserted and evicted row, once the window is full."""
     per_firing = size if algorithm == "recalculate" else every * (2 + math.log2(max(2, size / every)))
     if firings is None:
         firings = int(min(400_000, max(20, BUDGET / per_firing / 3)))

@@ -1,7 +1,7 @@
 """Two stacks with run-length encoded stacks: Hammer Slide's optimisation (4), which does not pay.
 
 Equal neighbours on the old stack become one entry with a count. It saves memory accesses and adds branches that depend on data.
-Kept here, and not among the algorithms, to reproduce the paper's negative result.
+It is here, and not among the algorithms, to reproduce the paper's negative result.
 """
 
 from __future__ import annotations

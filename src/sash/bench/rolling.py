@@ -149,7 +149,7 @@ def _against_copy(report: Report, rows: int) -> None:
     table: list[list[str]] = []
     for kind in ("int32", "float64"):
         x = data(kind, rows)
-        plot = Plot(f"{kind}, slide 1, one thread, out= given", "window", "M rows/s")
+        plot = Plot(f"{kind}, slide 1, one thread, with out=", "window", "M rows/s")
         for name in ("min", "sum", "avg"):
             shares, speeds, sizes = [], [], (64, 100, 500, 1000, 1024, 2000, 4096)
             for size in sizes:
@@ -168,7 +168,7 @@ def _against_copy(report: Report, rows: int) -> None:
             worst = sizes[int(np.argmin(shares))]
             report.figures.append(
                 Figure(
-                    f"{name} {kind}, out= given: share of np.copyto, worst window",
+                    f"{name} {kind}, with out=: share of np.copyto, worst window",
                     min(shares),
                     "",
                     0.5,
@@ -178,7 +178,7 @@ def _against_copy(report: Report, rows: int) -> None:
             )
         report.plots.append(plot)
     report.tables.append(
-        ("M rows/s (share of np.copyto), one thread, out= given", ["", "64", "100", "500", "1000", "1024", "2000", "4096"], table)
+        ("M rows/s (share of np.copyto), one thread, with out=", ["", "64", "100", "500", "1000", "1024", "2000", "4096"], table)
     )
 
 
@@ -273,7 +273,7 @@ def _richer_aggregates(report: Report, rows: int) -> None:
                     *(f"{p} {number(rows / t / 1e6)}" for p, t in spent.items()),
                 ]
             )
-        report.figures.append(Figure(f"{label} float64, out= given: share of np.copyto, worst window", min(shares), "", must, 0.5))
+        report.figures.append(Figure(f"{label} float64, with out=: share of np.copyto, worst window", min(shares), "", must, 0.5))
         if ratios:
             report.figures.append(Figure(f"{label} float64: against the best peer that has it, worst window", min(ratios), "×", 5))
     width = max(map(len, table))
@@ -376,7 +376,7 @@ def _nulls(report: Report, rows: int) -> None:
 
 
 def _two_threads(report: Report, rows: int) -> None:
-    """A second thread for aggregates bound by memory (min) and by arithmetic (var_samp), and what it gives ``np.copyto``."""
+    """A second thread for aggregates bound by memory (min) and by arithmetic (var_samp), and for ``np.copyto``."""
     x = data("float64", rows)
     size = 1000
     out = np.empty(rows - size + 1)

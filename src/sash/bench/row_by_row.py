@@ -1,4 +1,4 @@
-"""Rows that come one by one as dictionaries, each with an ``advance`` behind it: what that costs a row, by window and type of time."""
+"""Rows that arrive one by one as dictionaries, each followed by an ``advance``: the cost per row, by window and type of time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """A stream of rows, how far the watermark stays behind, and what is asked for."""
+    """A stream of rows, how far the watermark stays behind, and the request."""
 
     what: str
     windows: Any
@@ -74,24 +74,24 @@ def row_by_row(report: Report, rows: int) -> None:
 def _measured(case: Case, rows: int) -> float:
     operator = sash.Operator(windows=case.windows, aggs=[S.sum("v").alias("s")], by=case.by, time="t", **case.options)
     operator.add([case.row(0)])
-    found = [operator.advance(case.row(0)["t"] - case.delay)]
+    results = [operator.advance(case.row(0)["t"] - case.delay)]
     began = time.perf_counter()
     for i in range(1, rows):
         row = case.row(i)
         operator.add([row])
-        given = operator.advance(row["t"] - case.delay)
-        if given.num_rows:
-            found.append(given)
+        emitted = operator.advance(row["t"] - case.delay)
+        if emitted.num_rows:
+            results.append(emitted)
     taken = time.perf_counter() - began
-    found.append(operator.close())
-    _check(case, rows, pa.concat_tables(found))
+    results.append(operator.close())
+    _check(case, rows, pa.concat_tables(results))
     return taken / rows * 1e6
 
 
-def _check(case: Case, rows: int, found: pa.Table) -> None:
-    """The same windows with the same sums as over the table of all rows."""
+def _check(case: Case, rows: int, results: pa.Table) -> None:
+    """Raise unless the windows and their sums are those of ``sash.aggregate`` over the table of all rows."""
     table = pa.Table.from_pylist([case.row(i) for i in range(rows)])
     expected = sash.aggregate(table, windows=case.windows, aggs=[S.sum("v").alias("s")], by=case.by, time="t")
-    kept = [name for name in expected.column_names if name in found.column_names]
-    if sorted(map(repr, found.select(kept).to_pylist())) != sorted(map(repr, expected.select(kept).to_pylist())):
+    names = [name for name in expected.column_names if name in results.column_names]
+    if sorted(map(repr, results.select(names).to_pylist())) != sorted(map(repr, expected.select(names).to_pylist())):
         raise AssertionError(f"{case.what}: the answers differ")

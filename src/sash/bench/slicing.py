@@ -63,7 +63,7 @@ def lengths(count: int) -> list[int]:
 
 
 def run_operator(stream: Stream, specs: dict[str, Any], aggs: Any = None, **options: Any) -> tuple[float, int, Any]:
-    """Seconds, the total of the results (sessions left out, which the baselines have not), and the operator."""
+    """Seconds, the total of the results (without sessions, which the baselines do not support), and the operator."""
     batches = stream.batches
     op = sash.Operator(windows=specs, aggs=aggs or [S.sum("v").alias("s")], time="t", **options)
     op.add(batches[0].slice(0, 0))
@@ -73,24 +73,24 @@ def run_operator(stream: Stream, specs: dict[str, Any], aggs: Any = None, **opti
         op.add(batch)
         results.append(op.advance(watermark))
     taken = time.perf_counter() - started
-    given = pa.concat_tables(results)
+    emitted = pa.concat_tables(results)
     if SESSION in specs:
-        given = given.filter(pc.field("query") != SESSION)
-    whole = given.column("s")
+        emitted = emitted.filter(pc.field("query") != SESSION)
+    whole = emitted.column("s")
     total = int(np.asarray(whole).sum()) if pa.types.is_integer(whole.type) and len(whole) else 0
     return taken, total, op
 
 
 def run_in_turns(runs: Sequence[tuple[Stream, dict[str, Any]]], rounds: int = ROUNDS) -> list[tuple[float, int]]:
-    """The median seconds of each run of the operator and its total; they take turns, so that all meet the same machine."""
-    given = in_turns({str(at): partial(run_operator, *run) for at, run in enumerate(runs)}, rounds)
-    found = []
-    for done in given.values():
+    """The median seconds of each run of the operator and its total; they take turns, so that noise affects all alike."""
+    rounds_of = in_turns({str(at): partial(run_operator, *run) for at, run in enumerate(runs)}, rounds)
+    medians = []
+    for done in rounds_of.values():
         taken, totals, _ = zip(*done, strict=True)
         if len(set(totals)) > 1:
             raise AssertionError("the same stream gave different results")
-        found.append((statistics.median(taken), totals[0]))
-    return found
+        medians.append((statistics.median(taken), totals[0]))
+    return medians
 
 
 def run_technique(stream: Stream, technique: Technique) -> tuple[float, int]:
@@ -174,9 +174,9 @@ def _figure_9(report: Report, rows: int) -> None:
     plot = Plot("Figure 9: 20 % out of order, with a session", "windows", "M rows/s", log_y=True)
     stream = Stream(rows, 0.2)
     speeds: dict[str, list[float]] = {"sash": []}
-    asked = [{**tumbling(count), SESSION: W.session("1 second")} for count in WINDOWS]
-    ours = run_in_turns([(stream, specs) for specs in asked])
-    for count, specs, (taken, total) in zip(WINDOWS, asked, ours, strict=True):
+    spec_sets = [{**tumbling(count), SESSION: W.session("1 second")} for count in WINDOWS]
+    ours = run_in_turns([(stream, specs) for specs in spec_sets])
+    for count, specs, (taken, total) in zip(WINDOWS, spec_sets, ours, strict=True):
         speeds["sash"].append(rows / taken / 1e6)
         for kind in TECHNIQUES:
             if kind.only_in_order:
@@ -187,10 +187,10 @@ def _figure_9(report: Report, rows: int) -> None:
             _compare(kind, count, other, total if few == rows else run_operator(part, specs)[1])
             speeds.setdefault(f"{kind.title} (without the session)", []).append(few / theirs / 1e6)
     _add(report, plot, speeds, WINDOWS)
-    kept = 100 * speeds["sash"][-1] / speeds["sash"][0]
-    what = "1 to 1,000 windows with 20 % disorder and a session: throughput kept"
+    retained = 100 * speeds["sash"][-1] / speeds["sash"][0]
+    what = "1 to 1,000 windows with 20 % disorder and a session: throughput retained"
     report.figures.append(
-        Figure(what, kept, "%", must=80, aim=95, note=f"{number(speeds['sash'][0])} to {number(speeds['sash'][-1])} M rows/s")
+        Figure(what, retained, "%", must=80, aim=95, note=f"{number(speeds['sash'][0])} to {number(speeds['sash'][-1])} M rows/s")
     )
 
 
@@ -210,12 +210,12 @@ def _figure_10(report: Report, rows: int) -> None:
         for technique in (buffer, buckets):
             technique.add(stream.ticks, stream.values)
         lines.append([str(slices), f"{op.stats.bytes:,}", f"{buckets.nbytes:,}", f"{buffer.nbytes:,}", f"{ranked.stats.bytes:,}"])
-    header = ["slices", "sash, time windows", "aggregate buckets", "tuple buffer", "sash, row windows (rows are kept)"]
-    report.tables.append((f"Figure 10: bytes held for {rows:,} rows within the lateness", header, lines))
+    header = ["slices", "sash, time windows", "aggregate buckets", "tuple buffer", "sash, row windows (rows are retained)"]
+    report.tables.append((f"Figure 10: bytes stored for {rows:,} rows within the lateness", header, lines))
 
 
 def _figure_11(report: Report, quick: bool) -> None:
-    """How long one window takes when it ends."""
+    """How long it takes to compute one window when it ends."""
     from sash.algorithms import flat_fat, reduce
     from sash.algorithms.rolling import make_output
     from sash.bench.baselines import sum_form
@@ -267,8 +267,8 @@ def _figure_12(report: Report, rows: int) -> None:
     buffer = [min(rows, 300_000) / run_technique(Stream(min(rows, 300_000), s), TupleBuffer(lengths(20)))[0] / 1e6 for s in shares]
     plot = Plot("Figure 12a: rows out of order", "share %", "M rows/s", log_x=False)
     _add(report, plot, {"sash": curve, "tuple buffer": buffer}, [int(100 * s) for s in shares])
-    kept = 100 * min(curve) / curve[0]
-    report.figures.append(Figure("0 to 50 % of rows out of order: throughput kept", kept, "%", must=80, aim=95))
+    retained = 100 * min(curve) / curve[0]
+    report.figures.append(Figure("0 to 50 % of rows out of order: throughput retained", retained, "%", must=80, aim=95))
     report.figures.append(Figure("sum over 20 windows, up to 50 % out of order", min(curve), "M rows/s", must=40, aim=150))
     delays = (0, 1, 2, 4, 8)
     late = [(Stream(rows, 0.2, delay=d * SECOND, gaps=False), tumbling(20)) for d in delays]
@@ -295,7 +295,7 @@ def _figures_13_14(report: Report, rows: int) -> None:
 
 
 def _figure_15(report: Report, quick: bool) -> None:
-    """How long a slice of so many rows takes to be made anew, as after a split."""
+    """How long it takes to aggregate a slice of so many rows again, as after a split."""
     lines = []
     for count in (100, 1000, 10_000, 100_000):
         table = pa.table({"t": np.zeros(count, np.int64), "v": np.random.default_rng(1).integers(0, 1 << 20, count)})
@@ -320,11 +320,11 @@ def _figure_16(report: Report, rows: int) -> None:
 
 def _one_row_at_a_time(report: Report, rows: int) -> None:
     specs = {f"w{k}": W.tumbling((k + 1) * 1000) for k in range(20)}
-    given = [[{"t": k, "v": k % 100}] for k in range(rows)]
+    batches = [[{"t": k, "v": k % 100}] for k in range(rows)]
     op = sash.Operator(windows=specs, aggs=[S.sum("v").alias("s")], time="t")
     started = time.perf_counter()
-    for row in given:
-        op.add(row)
+    for batch in batches:
+        op.add(batch)
     result = op.advance(rows)
     taken = time.perf_counter() - started
     expected = sum(k % 100 for k in range(rows // 1000 * 1000))

@@ -85,7 +85,7 @@ class Bench:
     # What everything shares.
 
     def stored(self, name: str, frame: Any) -> Any:
-        """A frame as Parquet, read back: nobody's work is to generate rows."""
+        """The frame written as Parquet and read back, so that generating rows is not measured."""
         path = str(self.folder / name)
         frame.write.mode("overwrite").parquet(path)
         return self.spark.read.parquet(path)
@@ -103,13 +103,13 @@ class Bench:
         return {name: float(np.median(values)) for name, values in taken.items()}
 
     def plan(self, title: str, frame: Any, **request: Any) -> None:
-        """Show the plan that was measured."""
+        """Record the plan that is measured."""
         lines = str(sash.explain(frame, **request)).splitlines()
         shown = [line.strip() for line in lines if line.strip().startswith(("plan:", "stage"))]
         self.plans.append([title, shown[0].removeprefix("plan: "), "; ".join(shown[1:])])
 
     def memory(self) -> Any:
-        """While it lasts, the largest resident size of a Python worker is watched."""
+        """A context in which the largest resident size of a Python worker is measured."""
         return Watched(self)
 
     # The figures.
@@ -152,7 +152,7 @@ class Bench:
         self.plan("overlap 1", frame, **{**request, "windows": W.tumbling("1 second")})
         add = self.report.figures.append
         add(Figure("overlap 60 against F.window", times[60]["spark"] / times[60]["ours"], must=12, aim=25))
-        note = "F.window's time reckoned from overlap 60 by rows copied"
+        note = "F.window's time extrapolated from overlap 60 by rows copied"
         add(Figure("overlap 600 against F.window", copied / times[600]["ours"], must=100, aim=200, note=note))
         long = times[3600]["ours"] / times[1]["ours"]
         add(Figure("overlap 3600 against our overlap 1", long, "× the time", must=1.7, aim=1.3, better="lower"))
@@ -188,8 +188,8 @@ class Bench:
         note = f"{number(taken['ours'])} s against {number(taken['spark'])} s"
         name = f"{keys:,} keys, {rows:,} rows, 6 slides a window, against F.window"
         self.report.figures.append(Figure(name, taken["spark"] / taken["ours"], must=2.5, aim=4, note=note))
-        told = f"{number(taken['rows'])} s"
-        self.report.figures.append(Figure('the same, told plan="rows"', taken["spark"] / taken["rows"], must=2, aim=4, note=told))
+        note = f"{number(taken['rows'])} s"
+        self.report.figures.append(Figure('the same, with plan="rows"', taken["spark"] / taken["rows"], must=2, aim=4, note=note))
 
     def own_aggregate(self, rows: int) -> None:
         from pyspark.sql import functions as F
@@ -286,7 +286,7 @@ class Bench:
 
 
 def one_key_job(cores: int, rows: int, folder: str) -> dict[str, Any]:
-    """One key, a minute that slides by a second: blocks of its time are shared out.
+    """One key, a minute that slides by a second: blocks of its time are spread over the cores.
 
     The process keeps to its cores: in a session of one core, Java and Python would otherwise work on two.
     """
@@ -317,12 +317,12 @@ def pandas_mean(values: pd.Series) -> float:
 
 
 def run(frame: Any) -> None:
-    """All rows are computed, none is kept."""
+    """Compute all rows, and store none."""
     frame.write.format("noop").mode("overwrite").save()
 
 
 def agree(mine: Any, theirs: Any, what: str, names: tuple[str, ...] = ("total", "amount", "least")) -> None:
-    """The same windows with the same results."""
+    """Raise unless two results have the same windows with the same values."""
     tables = []
     for frame in (mine, theirs):
         flat = frame.selectExpr("k", "unix_micros(window.start) s", "unix_micros(window.end) e", *names)
@@ -332,7 +332,7 @@ def agree(mine: Any, theirs: Any, what: str, names: tuple[str, ...] = ("total", 
 
 
 def totals(mine: Any, theirs: Any, what: str) -> None:
-    """For results too large to hold: as many, with the same sums of everything."""
+    """Raise unless two results, too large to collect, have as many rows and the same sums."""
     sums = ["count(*) n", "sum(k) k", "sum(unix_micros(window.start)) s", "sum(total) t", "sum(amount) a", "sum(least) l"]
     rows = [[int(x) for x in frame.selectExpr(*sums).collect()[0]] for frame in (mine, theirs)]
     same(np.array(rows[0]), np.array(rows[1]), what)
@@ -360,8 +360,8 @@ class Watched:
             for status in Path("/proc").glob("[0-9]*/status"):
                 try:
                     if b"pyspark.daemon" in (status.parent / "cmdline").read_bytes():
-                        found = [line for line in status.read_text().splitlines() if line.startswith("VmRSS")]
-                        self._peak = max([self._peak, *(int(line.split()[1]) for line in found)])
+                        lines = [line for line in status.read_text().splitlines() if line.startswith("VmRSS")]
+                        self._peak = max([self._peak, *(int(line.split()[1]) for line in lines)])
                 except OSError:
                     continue
 

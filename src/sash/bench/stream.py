@@ -27,7 +27,7 @@ START = 1_700_000_000 // 3600 * 3600
 AGGREGATES = [S.sum("v").alias("total"), S.count("v").alias("amount"), S.max("v").alias("most")]
 STORES = {name: f"org.apache.spark.sql.execution.streaming.state.{name}StateStoreProvider" for name in ("RocksDB", "HDFSBacked")}
 SLIDES: tuple[tuple[int, float, float | None], ...] = ((60, 1.8, 2.5), (600, 5.0, None), (3600, 20.0, None))
-"""Slides a window has, and what must and should be reached there with few keys."""
+"""Slides per window, and the bounds for few keys: what must be reached, and the aim."""
 PHASES: dict[str, tuple[str, ...]] = {
     "in all": ("triggerExecution",),
     "offsets and logs": ("latestOffset", "getBatch", "walCommit", "commitOffsets"),
@@ -36,16 +36,16 @@ PHASES: dict[str, tuple[str, ...]] = {
     "of it, commit of the state": (),
     "without rows": (),
 }
-"""What a micro-batch's time is made of, and Spark's names for it; the last is a whole micro-batch to which no row came."""
+"""What a micro-batch's time is made of, and Spark's names for it; the last is a whole micro-batch without rows."""
 WARM = 2
-"""Micro-batches after the one that fills the windows that are not measured."""
+"""How many micro-batches after the one that fills the windows are not measured."""
 ROUNDS = 3
 """How often each of several streams is run, in turns."""
 
 
 @dataclass
 class Run:
-    """What a stream did."""
+    """The measurements of one run of a stream."""
 
     seconds: list[float]
     """Of each measured micro-batch."""
@@ -55,9 +55,9 @@ class Run:
     checkpoint: int
     state: int
     phases: dict[str, float]
-    """Milliseconds of a micro-batch's parts, as Spark tells them, in the median."""
+    """Median milliseconds of a micro-batch's parts, as Spark reports them."""
     worst: list[float] = field(default_factory=list)
-    """For each time it was run, the longest micro-batch against the median."""
+    """For each run, the longest micro-batch over the median."""
 
     @property
     def median(self) -> float:
@@ -135,7 +135,7 @@ class Bench:
         return reader.parquet(str(folder))
 
     def run(self, frame: Any, store: str = "RocksDB", warm: int = WARM) -> Run:
-        """All micro-batches of a stream of results, each timed by Spark itself, with sums of all that came out."""
+        """All micro-batches of a stream of results, each timed by Spark itself, with sums of all results."""
         from pyspark.sql import functions as F
 
         self._runs += 1
@@ -152,10 +152,10 @@ class Bench:
         for p in query.recentProgress:
             answer += [float(x or 0) for x in p.observedMetrics["answer"]] if "answer" in p.observedMetrics else 0.0
         wanted = {p.batchId for p in entries}
-        told = [p for p in sash.spark.progress(query) if p["batch"] in wanted]
+        reports = [p for p in sash.spark.progress(query) if p["batch"] in wanted]
         done = Run(
             [p.batchDuration / 1000 for p in entries], answer.tolist(),
-            float(np.median([p["bytes_read"] for p in told])) / 1e6, float(np.median([p["bytes_written"] for p in told])) / 1e6,
+            float(np.median([p["bytes_read"] for p in reports])) / 1e6, float(np.median([p["bytes_written"] for p in reports])) / 1e6,
             size_of(home), size_of(home / "state"), phases(entries, query.recentProgress),
         )  # fmt: skip
         shutil.rmtree(home)
@@ -170,10 +170,10 @@ class Bench:
             return self.run(*frames[name])
 
         runs = in_turns({name: partial(once, name) for name in frames}, rounds)
-        for name, found in runs.items():
-            for other in found[1:]:
-                same(np.array(other.answer), np.array(found[0].answer), f"{name}, run again")
-        return {name: together(found) for name, found in runs.items()}
+        for name, repeated in runs.items():
+            for other in repeated[1:]:
+                same(np.array(other.answer), np.array(repeated[0].answer), f"{name}, run again")
+        return {name: together(repeated) for name, repeated in runs.items()}
 
     def ours(self, folder: Path, windows: Any, **options: Any) -> Any:
         """Our windows."""
@@ -199,21 +199,21 @@ class Bench:
             self.theirs(folder, F.window("ts", "60 seconds", "10 seconds")),
         ):
             self.run(frame)  # compilers warm up: it takes them some thirty micro-batches
-        asked = SLIDES[: 2 if self.quick else None]
+        measured = SLIDES[: 2 if self.quick else None]
         step = f"{SLIDE} seconds"
         frames: dict[str, tuple[Any, str]] = {
             f"sash, {slides} slides": (self.ours(self.files(16, slides, 14), W.sliding(f"{slides * SLIDE} seconds", every=step)), "RocksDB")
-            for slides, _, _ in asked
+            for slides, _, _ in measured
         }
-        shortest = asked[0][0]
+        shortest = measured[0][0]
         for store in STORES:
             window = F.window("ts", f"{shortest * SLIDE} seconds", step)
             frames[f"F.window, {shortest} slides, {store}"] = (self.theirs(self.files(16, shortest, 14), window), store)
         runs = self.in_turns(frames)
-        for slides, must, aim in asked:
+        for slides, must, aim in measured:
             size = f"{slides * SLIDE} seconds"
             mine = runs[f"sash, {slides} slides"]
-            # Who copies each row takes long: there, a few micro-batches of a share of the rows, and no filling.
+            # A peer that copies each row takes long: it runs a few micro-batches of a share of the rows, without filling the windows.
             share = {60: 1, 600: 10}.get(slides, 100)
             if share == 1:
                 peers, again = {store: runs[f"F.window, {slides} slides, {store}"] for store in STORES}, mine
@@ -233,7 +233,7 @@ class Bench:
                 parts = {"sash": mine, **{f"F.window, {name}": p for name, p in peers.items()}}
                 self.report.tables.append(
                     (
-                        f"Where a micro-batch goes, 16 keys, {slides} slides: medians in ms, as Spark tells them",
+                        f"Where a micro-batch goes, 16 keys, {slides} slides: medians in ms, as Spark reports them",
                         ["", *PHASES],
                         [[who, *(number(run.phases[p]) for p in PHASES)] for who, run in parts.items()],
                     )
@@ -241,7 +241,7 @@ class Bench:
             name = f"16 keys, {slides} slides, against F.window, the better store"
             note = f"{number(mine.median)} s against {shown}"
             self.report.figures.append(Figure(name, best / mine.median, must=must, aim=aim, note=note))
-        flat = [runs[f"sash, {slides} slides"].median for slides, _, _ in asked]
+        flat = [runs[f"sash, {slides} slides"].median for slides, _, _ in measured]
         spread = max(flat) / min(flat)
         self.report.figures.append(Figure("16 keys, ours from 60 to 3600 slides", spread, "× the time", must=1.3, better="lower"))
         head = ["slides", "sash s", "F.window s"]
@@ -353,14 +353,14 @@ class Bench:
         self.report.figures.append(Figure(name, best / mine.median, must=1, aim=3, note=note))
 
     def latency(self) -> None:
-        """From a window's end, which its last row reaches as it comes, to its result in hand."""
+        """The time from a window's end, at which its last row arrives, to the arrival of its result."""
         from pyspark.sql import functions as F
 
         def rows() -> Any:
-            made = self.spark.readStream.format("rate").option("rowsPerSecond", 10_000).option("numPartitions", 2).load()
-            return made.selectExpr("value % 16 k", "timestamp ts", "cast(value % 1000 as double) v")
+            generated = self.spark.readStream.format("rate").option("rowsPerSecond", 10_000).option("numPartitions", 2).load()
+            return generated.selectExpr("value % 16 k", "timestamp ts", "cast(value % 1000 as double) v")
 
-        found: dict[str, list[float]] = {}
+        latencies: dict[str, list[float]] = {}
         for who in ("sash", "F.window"):
             doing(f"latency of {who}")
             if who == "sash":
@@ -380,10 +380,10 @@ class Bench:
             query = frame.writeStream.foreachBatch(note).option("checkpointLocation", str(home)).trigger(processingTime="1 second").start()
             query.awaitTermination(15 if self.quick else 45)
             query.stop()
-            found[who] = seen
+            latencies[who] = seen
         add = self.report.figures.append
         for q in (50, 99):
-            mine, peer = (float(np.percentile(found[w], q)) if found[w] else float("nan") for w in ("sash", "F.window"))
+            mine, peer = (float(np.percentile(latencies[w], q)) if latencies[w] else float("nan") for w in ("sash", "F.window"))
             add(Figure(f"latency of a window's result, 16 keys, 1 s triggers, p{q}", mine, "s", note=f"Spark's own {number(peer)} s"))
 
 

@@ -1,4 +1,4 @@
-"""Algorithms as benchmark subjects: a job with a named variant, timed without what happens once."""
+"""Algorithms as benchmark subjects: calls that run one variant over a job, without one-time work such as compiling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALGORITHMS: dict[str, type[WindowAlgorithm]] = {
 
 
 def form_of(name: str, x: Array, *, subtract: bool = False) -> Form:
-    """A built-in's form over an array; with ``subtract`` its inverse counts as good enough, as in the papers."""
+    """A built-in's form over an array; with ``subtract`` it counts as invertible even if rounding makes that inexact, as in the papers."""
     form = named(name)().form(pa.from_numpy_dtype(x.dtype), rows=len(x))
     return form.forced_invertible() if subtract else form
 
@@ -44,7 +44,7 @@ def job(form: Form, x: Array, size: int, every: int = 1) -> Job:
 
 
 def roll(algorithm: str, work: Job, module: Module | None = None, fewest: int = 16) -> Run:
-    """A call that runs a window algorithm's bulk form over a job, with memory made beforehand."""
+    """A call that runs a window algorithm's bulk form over a job, with memory allocated beforehand."""
     cls = ALGORITHMS[algorithm]
     chosen = module or cls.module(cls.roll_function, work.form, known_rows=True)
     kernel = compiled(chosen)

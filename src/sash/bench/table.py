@@ -53,13 +53,13 @@ def with_polars(frame: pl.DataFrame, overlap: int) -> pl.DataFrame:
     return grouped.agg(pl.col("v").sum().alias("total"), pl.len().alias("amount"), pl.col("v").min().alias("least"))
 
 
-def with_duckdb(given: pa.Table, overlap: int) -> pa.Table:
+def with_duckdb(source: pa.Table, overlap: int) -> pa.Table:
     """Slices of a second, then a frame over the slices: the windows that end with a slice that has rows."""
     frame = f"over (partition by k order by b range between {(overlap - 1) * SECOND} preceding and current row)"
     return duckdb.sql(
         f"""
         with slices as (
-            select k, (epoch_us(t) // {SECOND}) * {SECOND} as b, sum(v) as s, count(*) as n, min(v) as m from given group by k, b)
+            select k, (epoch_us(t) // {SECOND}) * {SECOND} as b, sum(v) as s, count(*) as n, min(v) as m from source group by k, b)
         select k, b, sum(s) {frame} as total, sum(n) {frame} as amount, min(m) {frame} as least from slices
         """
     ).to_arrow_table()
@@ -79,7 +79,7 @@ def _keyed(table: pa.Table, times: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def agree(mine: pa.Table, theirs: pa.Table, their_times: Any, my_times: Any, what: str) -> None:
-    """The windows that the peer has are the same in ours."""
+    """Raise unless the windows that the peer has are the same in ours."""
     codes, columns = _keyed(mine, my_times)
     other_codes, other = _keyed(theirs, their_times)
     place = np.searchsorted(codes, other_codes)
@@ -165,15 +165,15 @@ def _over(report: Report, rows: int) -> None:
     def mine() -> pa.Table:
         return sash.over(table, windows=specs, aggs=aggs, by="k", time="t")
 
-    def polars(given: pl.DataFrame) -> Any:
+    def polars(frame: pl.DataFrame) -> Any:
         parts = []
         for length in lengths.values():
-            rolled = given.rolling("t", period=f"{length}s", group_by="k", closed="both")
+            rolled = frame.rolling("t", period=f"{length}s", group_by="k", closed="both")
             parts.append(rolled.agg(pl.col("v").sum().alias("total"), pl.col("v").max().alias("most"), pl.len().alias("amount")))
         return parts
 
     def duck() -> Any:
-        given = table  # DuckDB finds it by its name
+        source = table  # DuckDB looks it up by the variable's name
         clauses = ", ".join(
             f"sum(v) over w_{n} as total_{n}, max(v) over w_{n} as most_{n}, count(*) over w_{n} as amount_{n}" for n in lengths
         )
@@ -181,7 +181,7 @@ def _over(report: Report, rows: int) -> None:
             f"w_{n} as (partition by k order by t range between interval {length} seconds preceding and current row)"
             for n, length in lengths.items()
         )
-        return duckdb.sql(f"select k, t, {clauses} from given window {named}").to_arrow_table() if given.num_rows else None
+        return duckdb.sql(f"select k, t, {clauses} from source window {named}").to_arrow_table() if source.num_rows else None
 
     times = {"ours": seconds(mine, 3), "polars": seconds(lambda: polars(frame), 1), "duckdb": seconds(duck, 1)}
     times["sorting"] = seconds(lambda: polars(frame.sort("k", "t")), 1)

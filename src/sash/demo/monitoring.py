@@ -1,4 +1,4 @@
-"""``sash demo``: cluster-monitoring events (the schema of SABER's appendix A.1) on Spark, an hour that slides by a second."""
+"""``sash demo``: cluster-monitoring events (the schema of SABER's appendix A.1) on Spark, a one-hour window that slides by a second."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
     frame = spark.read.parquet(path)
     request: dict[str, Any] = {"aggs": AGGREGATES, "by": "category", "time": "timestamp"}
     console.print(str(sash.explain(frame, windows=WINDOWS, **request)), style="dim", highlight=False, markup=False, soft_wrap=True)
-    with steps("Warming up: kernels are compiled (once; they stay in the cache), Spark's code is"):
+    with steps("Warming up: compiling kernels (once; they are cached) and Spark's code"):
         sash.aggregate(frame, windows=WINDOWS, **request).write.format("noop").mode("overwrite").save()
         spark_window(frame.limit(200_000)).write.format("noop").mode("overwrite").save()
     taken: list[tuple[str, float, int, str]] = []
@@ -98,7 +98,7 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
     together = timed("sash: all three queries", lambda: sash.aggregate(frame, windows=WINDOWS, **request))
     theirs = timed(f"F.window: {MINUTE}", lambda: spark_window(frame), "each row copied 60 times")
     _, seconds, _, _ = taken[-1]
-    taken.append((f"F.window: {HOUR}", seconds * 60, mine.num_rows, "reckoned from the line above: each row copied 3,600 times"))
+    taken.append((f"F.window: {HOUR}", seconds * 60, mine.num_rows, "extrapolated from the line above: each row copied 3,600 times"))
     with steps("Comparing"):
         minute = together.filter(pc.equal(together.column("query"), MINUTE))
         count = compare(minute, theirs)
@@ -118,7 +118,7 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
 
 
 def spark_window(frame: Any) -> Any:
-    """The same query as Spark has it."""
+    """The same query with Spark's own functions."""
     from pyspark.sql import functions as F
 
     grouped = frame.groupBy("category", F.window("timestamp", "1 minute", "1 second"))
@@ -126,7 +126,7 @@ def spark_window(frame: Any) -> Any:
 
 
 def compare(mine: pa.Table, theirs: pa.Table) -> int:
-    """Every window is the same; how many there are."""
+    """The number of windows; raises unless all of them are equal."""
 
     def flat(table: pa.Table) -> dict[str, Any]:
         start = pc.struct_field(table.column("window"), "start").cast(pa.int64())

@@ -1,4 +1,4 @@
-"""``sash demo``: a few million sensor readings, rolling statistics over three window lengths, the peers beside us, a picture."""
+"""``sash demo``: a few million sensor readings, rolling statistics over three window lengths, the peers' times, a picture."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def readings(rows: int) -> Array:
 
 
 def peers(x: Array, size: int) -> dict[str, dict[str, Callable[[], Any]]]:
-    """The same statistics elsewhere."""
+    """The same statistics in other libraries."""
     import bottleneck as bn
     import pandas as pd
     import polars as pl
@@ -81,7 +81,7 @@ def run(rows: int, folder: Path) -> None:
         f"[bold]Sash[/bold] rolls {rows:,} sensor readings: {', '.join(STATISTICS)} over {', '.join(WINDOWS)} at 10 readings a second.\n"
     )
     x = readings(rows)
-    with console.status("Compiling vector kernels (once; they stay in the cache) ..."):
+    with console.status("Compiling vector kernels (once; they are cached) ..."):
         for agg in ("min", "max", "avg"):
             sash.rolling(x[:200_000], 100, agg=agg, algorithm="lanes")
         sash.rolling(x[:10_000], 100, agg="median")

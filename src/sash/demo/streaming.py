@@ -83,7 +83,7 @@ def show(console: Console, spark: Any, home: Path, rows: int, folder: Path) -> N
     inbox = home / "arriving"
     inbox.mkdir()
     driver = start(home)
-    arrived, killed, told = 0, False, "starting Spark"
+    arrived, killed, status = 0, False, "starting Spark"
     due = 0.0
     try:
         with Live(console=console, refresh_per_second=4, transient=False) as live:
@@ -95,17 +95,17 @@ def show(console: Console, spark: Any, home: Path, rows: int, folder: Path) -> N
                     if arrived == FILES:
                         (home / "all").touch()
                 if state:
-                    told = "running" + (", after the kill" if killed else "")
+                    status = "running" + (", after the kill" if killed else "")
                 if not killed and state and state["batches"] >= 6:
                     os.killpg(driver.pid, signal.SIGKILL)
                     driver.wait()
                     (home / "progress.json").unlink(missing_ok=True)
-                    killed, told = True, "[bold red]killed[/bold red] (SIGKILL), started again from its checkpoint"
-                    live.update(_picture(state, arrived, told))
+                    killed, status = True, "[bold red]killed[/bold red] (SIGKILL), started again from its checkpoint"
+                    live.update(_picture(state, arrived, status))
                     driver = start(home)
                 if driver.poll() not in (None, 0):
                     raise RuntimeError((home / "driver.log").read_text()[-2000:])
-                live.update(_picture(state, arrived, told))
+                live.update(_picture(state, arrived, status))
                 time.sleep(0.25)
             final = _picture(_read(home / "progress.json"), arrived, "all files done")
             live.update(final)
@@ -119,14 +119,14 @@ def show(console: Console, spark: Any, home: Path, rows: int, folder: Path) -> N
 
 
 def start(home: Path) -> subprocess.Popen[bytes]:
-    """The stream's driver."""
+    """Start the stream's driver process."""
     with (home / "driver.log").open("ab") as log:
         command = [sys.executable, "-m", "sash.demo.streaming", str(home)]
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
 
 def _arrive(inbox: Path, number: int, rows: int) -> None:
-    """A file appears whole."""
+    """Add a file to the inbox, atomically."""
     path = inbox / f".{number:03d}.parquet"
     pq.write_table(table_of(number, rows), path)
     path.rename(inbox / f"{number:03d}.parquet")
@@ -134,16 +134,16 @@ def _arrive(inbox: Path, number: int, rows: int) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        state: dict[str, Any] = json.loads(path.read_text())
     except (OSError, ValueError):
         return {}
-    return found
+    return state
 
 
-def _picture(state: dict[str, Any], arrived: int, told: str) -> Table:
+def _picture(state: dict[str, Any], arrived: int, status: str) -> Table:
     """The newest window of each query: one line for each length."""
     table = Table(
-        title=f"{arrived} of {FILES} files have arrived; {told}", title_justify="left", caption_justify="left", box=SIMPLE, padding=0
+        title=f"{arrived} of {FILES} files have arrived; {status}", title_justify="left", caption_justify="left", box=SIMPLE, padding=0
     )
     heads = ("length", "tumbling", "ended", "cpu", "every 10 s", "ended", "cpu", "")
     for place, name in enumerate(heads):
@@ -172,8 +172,8 @@ def _saved(table: Table, folder: Path) -> Path:
 
 
 def _compare(console: Console, spark: Any, home: Path) -> None:
-    """The stream's results are a batch's, for every window that the watermark has passed."""
-    got = spark.read.parquet(str(home / "results")).toArrow()
+    """Raise unless the stream's results are a batch's, for every window that the watermark has passed."""
+    results = spark.read.parquet(str(home / "results")).toArrow()
     batch = sash.aggregate(spark.read.parquet(str(home / "arriving")), **REQUEST).toArrow()
     newest = pc.max(pq.read_table(home / "arriving" / f"{FILES - 1:03d}.parquet")["timestamp"]).as_py()
     horizon = pa.scalar(int(newest.timestamp() * 1000) * 1000 - 10_000_000)
@@ -185,19 +185,19 @@ def _compare(console: Console, spark: Any, home: Path) -> None:
         flat_table = table.drop_columns(["window"]).append_column("start", window.field("start").cast(pa.int64()))
         return flat_table.sort_by([("query", "ascending"), ("category", "ascending"), ("start", "ascending")])
 
-    mine, theirs = flat(got), flat(wanted)
+    mine, theirs = flat(results), flat(wanted)
     for name in theirs.column_names:
         a, b = mine[name].to_numpy(), theirs[name].to_numpy()
         if len(a) != len(b) or not (np.allclose(a, b, rtol=1e-9) if a.dtype.kind == "f" else np.array_equal(a, b)):
             raise AssertionError(f"{name}: the stream and the batch differ")
     console.print(
-        f"All {got.num_rows:,} windows of the stream, each given once, equal those of a batch over the same {FILES} files, "
+        f"All {results.num_rows:,} windows of the stream, each emitted once, equal those of a batch over the same {FILES} files, "
         "the kill notwithstanding (docs/streaming.md)."
     )
 
 
 def drive(home: Path) -> None:
-    """The stream itself, until all files have come and are done."""
+    """Run the stream, until all files have arrived and are processed."""
     spark = sash.spark.session(settings={"spark.local.dir": str(home), "spark.sql.shuffle.partitions": "2"})
     source = spark.readStream.schema("timestamp timestamp, category int, cpu double").option("maxFilesPerTrigger", 2)
     frame = sash.aggregate(source.parquet(str(home / "arriving")), watermark="10 seconds", buckets=4, **REQUEST)
@@ -205,13 +205,13 @@ def drive(home: Path) -> None:
         frame.writeStream.format("parquet").option("path", str(home / "results")).option("checkpointLocation", str(home / "checkpoint"))
     )
     query = writer.trigger(processingTime="300 milliseconds").start()
-    _tell(home, spark, frame.schema, query, {})
+    _report(home, spark, frame.schema, query, {})
     newest: dict[str, Any] = {}
     while True:
         last = (home / "all").exists()
         if last:
             query.processAllAvailable()
-        newest = _tell(home, spark, frame.schema, query, newest)
+        newest = _report(home, spark, frame.schema, query, newest)
         if last:
             break
         if query.exception() is not None:
@@ -222,9 +222,9 @@ def drive(home: Path) -> None:
     spark.stop()
 
 
-def _tell(home: Path, spark: Any, schema: Any, query: Any, before: dict[str, Any]) -> dict[str, Any]:
-    """Write down how far the stream is."""
-    told = sash.spark.progress(query)
+def _report(home: Path, spark: Any, schema: Any, query: Any, before: dict[str, Any]) -> dict[str, Any]:
+    """Write the progress of the stream to a file: the newest window of each query, so far."""
+    reports = sash.spark.progress(query)
     newest = dict(before)
     if (home / "results" / "_spark_metadata").exists():
         table = spark.read.schema(schema).parquet(str(home / "results")).where("category = 3").toArrow()
@@ -234,7 +234,7 @@ def _tell(home: Path, spark: Any, schema: Any, query: Any, before: dict[str, Any
             if len(places):
                 at = int(places[np.argmax(ends.cast(pa.int64()).to_numpy()[places])])
                 newest[name] = (len(places), f"{ends[at].as_py():%H:%M:%S}", table["avgCpu"][at].as_py())
-    batches = [p for p in told if p["rows"]]
+    batches = [p for p in reports if p["rows"]]
     nothing = {"batch": 0, "rows": 0, "slices": 0, "bytes_read": 0, "bytes_written": 0, "late_rows": 0}
     state = {"batches": len(batches), "last": batches[-1] if batches else nothing, "newest": newest}
     temporary = home / "progress.tmp"

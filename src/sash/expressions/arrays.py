@@ -1,4 +1,4 @@
-"""Between Arrow and NumPy, for functions that Arrow lacks: numbers and validity out, arrays with nulls back in."""
+"""Arrow arrays as NumPy arrays and back, for functions that Arrow lacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def length_of(*values: Datum) -> int:
 
 
 def spread(*values: Datum) -> list[pa.Array]:
-    """Scalars repeated, so that all are arrays."""
+    """The values as arrays of equal length: scalars are repeated."""
     count = length_of(*values)
     return [pa.repeat(v, count) if isinstance(v, pa.Scalar) else v for v in values]
 
@@ -49,7 +49,7 @@ _STORAGE = {pa.date32(): pa.int32(), pa.duration("us"): pa.int64()}
 
 
 def numbers(values: pa.Array) -> Array:
-    """Values of a type of fixed width as NumPy numbers; times as their ticks. What stands for a null is zero."""
+    """Values of a type of fixed width as NumPy numbers; times as their ticks, nulls as zero."""
     t = values.type
     if pa.types.is_timestamp(t):
         values = values.view(pa.int64())
@@ -72,11 +72,11 @@ def from_numbers(values: Array, known: Array | None, t: pa.DataType) -> pa.Array
 
 
 def by_value(compute: Callable[..., Any], result: pa.DataType, *values: Datum) -> pa.Array:
-    """A Python function applied to each distinct combination of values, none of them null; it gives None where it has no value."""
+    """A Python function's results, computed once per distinct combination of values; null where an argument is null or it returns None."""
     if len(values) == 1:
         encoded = values[0].dictionary_encode()
-        made = pa.array([None if v is None else compute(v) for v in encoded.dictionary.to_pylist()], result)
-        return made.take(encoded.indices)
+        results = pa.array([None if v is None else compute(v) for v in encoded.dictionary.to_pylist()], result)
+        return results.take(encoded.indices)
     lists = [v.to_pylist() for v in spread(*values)]
     remembered: dict[Any, Any] = {}
     out: list[Any] = []

@@ -11,10 +11,10 @@ from sash.expressions.nodes import Cast, Constant, Node
 
 MAX_DIGITS = 38
 FEWEST_BEHIND = 6
-"""Digits behind the point that a result keeps where it would need more than 38 in all."""
+"""The fewest fractional digits of a result that would need more than 38 digits in all."""
 
 DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
-"""How many decimal digits hold every integer of so many bits."""
+"""The decimal digits that an integer type needs, by its width in bits."""
 
 NULL, BOOL, STRING, BINARY, DATE = pa.null(), pa.bool_(), pa.string(), pa.binary(), pa.date32()
 INT8, INT16, INT32, INT64, FLOAT, DOUBLE = pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()
@@ -109,7 +109,7 @@ def wider_decimal(a: pa.DataType, b: pa.DataType) -> pa.DataType:
 
 
 def tightest(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The common type of two types that need no text to be read; None if there is none."""
+    """The common type of two types, without parsing text; None if there is none."""
     if a == b or b == NULL:
         return a
     if a == NULL:
@@ -130,10 +130,10 @@ def tightest(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 
 def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The common type of two types, where text beside another type is read as that type."""
-    found = tightest(a, b)
-    if found is not None:
-        return found
+    """The common type of two types, where text beside another type is parsed as that type; None if there is none."""
+    same_kind = tightest(a, b)
+    if same_kind is not None:
+        return same_kind
     if b == STRING:
         a, b = b, a
     if a != STRING or b in (DURATION, MONTHS) or not is_atomic(b):
@@ -143,15 +143,15 @@ def wider(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 def common(nodes: Iterable[Node], what: str, *, reads_text: bool = True) -> list[Node]:
     """Values cast to the type that they have in common."""
-    given = list(nodes)
+    nodes = list(nodes)
     result = NULL
-    for node in sorted(given, key=lambda n: n.type != STRING):  # Spark looks at text first
-        found = (wider if reads_text else tightest)(result, node.type)
-        if found is None:
-            names = ", ".join(dict.fromkeys(name_of(n.type) for n in given))
+    for node in sorted(nodes, key=lambda n: n.type != STRING):  # Spark looks at text first
+        common_type = (wider if reads_text else tightest)(result, node.type)
+        if common_type is None:
+            names = ", ".join(dict.fromkeys(name_of(n.type) for n in nodes))
             raise InvalidExpression(f"{what}: values of types {names} have no type in common; cast one of them")
-        result = found
-    return [cast(n, result) for n in given]
+        result = common_type
+    return [cast(n, result) for n in nodes]
 
 
 def cast(node: Node, target: pa.DataType) -> Node:

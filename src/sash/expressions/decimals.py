@@ -53,7 +53,7 @@ def from_digits(whole: Array, known: Array, t: pa.DataType) -> pa.Array:
 
 
 def scaled(whole: Array, by: int) -> Array:
-    """Digits with so many zeros more behind them, or so many digits fewer, rounded half away from zero."""
+    """Digits times ``10**by``; where ``by`` is negative, rounded half away from zero."""
     if by == 0:
         return whole
     if by > 0:
@@ -69,7 +69,7 @@ def scaled(whole: Array, by: int) -> Array:
 
 
 def cut(whole: Array, by: int) -> Array:
-    """Digits with so many fewer, what is behind them cut off."""
+    """Digits times ``10**by``; where ``by`` is negative, truncated."""
     if by >= 0:
         return scaled(whole, by)
     unit = 10**-by
@@ -200,14 +200,14 @@ def whole_quotient(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
 
 
 def _quick(arrow: Callable[[Datum, Datum], Datum], careful: Callable[..., Datum]) -> Callable[..., Datum]:
-    """Arrow's own operation where its result has the type that Spark gives it, and so needs no rounding."""
+    """Arrow's own operation where its result has Spark's type, and so needs no rounding; the careful one elsewhere."""
 
     def operation(a: Datum, b: Datum, *, type: pa.DataType) -> Datum:
         try:
-            made = arrow(a, b)
+            result = arrow(a, b)
         except pa.ArrowInvalid:  # more than 38 digits
             return careful(a, b, type=type)
-        return made if made.type == type else careful(a, b, type=type)
+        return result if result.type == type else careful(a, b, type=type)
 
     return operation
 
@@ -230,7 +230,7 @@ def negated(value: pa.Array) -> pa.Array:
 
 
 def rounded_type(t: pa.DataType, digits: int) -> pa.DataType:
-    """The type of ``round``: one digit more before the point, and no more behind it than asked for."""
+    """The type of ``round``: one digit more before the point, and at most the requested ones behind it."""
     before = t.precision - t.scale + 1
     if digits < 0:
         return pa.decimal128(min(MAX_DIGITS, max(before, 1 - digits)), 0)

@@ -64,16 +64,16 @@ class Evaluation:
         return result[0] if is_one else result
 
     def _arguments(self, node: Call) -> list[Datum]:
-        """The arguments one after the other: where one is null so is the result, and the next is not asked for."""
-        found: list[Datum] = []
+        """The arguments, evaluated one after the other: where one is null so is the result, and the next ones are not evaluated."""
+        values: list[Datum] = []
 
-        def asked() -> pa.Array:
-            flags = [self.flags(pc.is_valid(v)) for v in found]
+        def needed_rows() -> pa.Array:
+            flags = [self.flags(pc.is_valid(v)) for v in values]
             return reduce(pc.and_, flags)
 
         for argument in reversed(node.arguments) if node.function.right_first else node.arguments:
-            found.append(self.guarded(argument, asked) if found else self.of(argument))
-        return found[::-1] if node.function.right_first else found
+            values.append(self.guarded(argument, needed_rows) if values else self.of(argument))
+        return values[::-1] if node.function.right_first else values
 
     def _cast(self, node: Cast) -> Datum:
         value = self.of(node.argument)
@@ -82,7 +82,7 @@ class Evaluation:
         result = attempt(values, node.type)
         failed = _failed(values, result) if not node.tries and result.null_count > values.null_count else None
         if failed is not None and len(failed):
-            raise Undefined(f"{_shown(failed[0])} cannot be cast to {name_of(node.type)}; try_cast gives null there")
+            raise Undefined(f"{_shown(failed[0])} cannot be cast to {name_of(node.type)}; try_cast returns null there")
         return result[0] if is_one else result
 
     def flags(self, condition: Datum, *, unknown: bool = False) -> pa.Array:
@@ -91,7 +91,7 @@ class Evaluation:
         return pa.repeat(known, self.table.num_rows) if isinstance(known, pa.Scalar) else known
 
     def guarded(self, node: Node, where: Callable[[], pa.Array]) -> Datum:
-        """A value that is asked for in some rows only: in the others it may have none, and is not looked at."""
+        """A node's value where only the rows that ``where`` selects need one: at the others it may be undefined, and is then null."""
         try:
             return self.of(node)
         except Undefined:
@@ -100,15 +100,15 @@ class Evaluation:
                 raise
         if not some.true_count:
             return pa.scalar(None, node.type)
-        found = Evaluation(self.table.filter(some)).of(node)
-        if isinstance(found, pa.Scalar):
-            return found
+        value = Evaluation(self.table.filter(some)).of(node)
+        if isinstance(value, pa.Scalar):
+            return value
         flags = some.to_numpy(zero_copy_only=False)
-        return found.take(pa.array(np.cumsum(flags) - 1, mask=~flags))
+        return value.take(pa.array(np.cumsum(flags) - 1, mask=~flags))
 
 
 def _failed(values: pa.Array, result: pa.Array) -> pa.Array:
-    """The values that have no counterpart in another type; of NaN and infinities Spark makes null decimals."""
+    """The values that could not be cast; NaN and infinities are not among them, since Spark casts them to null decimals."""
     failed = values.filter(pc.and_(result.is_null(), values.is_valid()))
     return failed.filter(pc.is_finite(failed)) if pa.types.is_floating(values.type) and pa.types.is_decimal(result.type) else failed
 

@@ -1,4 +1,4 @@
-"""An expression: SQL text, its tree, and what can be asked of it."""
+"""An expression: SQL text with its syntax tree, the columns it reads, its type and its values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from sash.expressions.nodes import Node
 
 
-_MAKERS_OF_ROWS = ("explode", "posexplode", "inline", "variant_explode")
-GENERATORS = frozenset([*_MAKERS_OF_ROWS, *(f"{name}_outer" for name in _MAKERS_OF_ROWS), "stack", "json_tuple"])
-"""Functions of Spark that make several rows of one; not every release of sqlglot knows all of them."""
+_ROW_GENERATORS = ("explode", "posexplode", "inline", "variant_explode")
+GENERATORS = frozenset([*_ROW_GENERATORS, *(f"{name}_outer" for name in _ROW_GENERATORS), "stack", "json_tuple"])
+"""Spark's generator functions, which return several rows for one; not every release of sqlglot knows all of them."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _root(column: Any) -> str:
 def _known(name: str, schema: pa.Schema) -> str:
     if name in schema.names:
         return name
-    folded = [n for n in schema.names if n.lower() == name.lower()]  # Spark does not tell cases apart
+    folded = [n for n in schema.names if n.lower() == name.lower()]  # Spark ignores case
     if len(folded) == 1:
         return str(folded[0])
     raise unknown("column", name, schema.names)
@@ -116,18 +116,18 @@ def parse(text: str) -> Expression:
     from sqlglot.errors import ErrorLevel, SqlglotError
 
     try:
-        plain = sqlglot.parse_one(text, dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
+        parsed = sqlglot.parse_one(text, dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
         tree = tree_of(text)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]
         place = max(0, int(details[0].get("col") or len(text)) - len(details[0].get("highlight") or " "))
         reason = str(details[0].get("description") or error).rstrip(".")
         raise InvalidExpression(f"{text!r} is not an expression: {reason}\n  {text}\n  {' ' * min(place, len(text))}^") from error
-    if isinstance(plain, exp.Query | exp.Alias | exp.Command) or not isinstance(plain, exp.Expression):
+    if isinstance(parsed, exp.Query | exp.Alias | exp.Command) or not isinstance(parsed, exp.Expression):
         raise InvalidExpression(f"{text!r} is not an expression over the row; write it without SELECT and AS")
-    for node in plain.walk():
+    for node in parsed.walk():
         unknown_generator = isinstance(node, exp.Anonymous) and node.name.lower() in GENERATORS
         if unknown_generator or isinstance(node, exp.Query | exp.Window | exp.AggFunc | exp.UDTF):
             part = node.sql(dialect=DIALECT)
-            raise InvalidExpression(f"{text!r} is not an expression over the row: {part} looks at other rows, or makes several of one")
+            raise InvalidExpression(f"{text!r} is not an expression over the row: {part} looks at other rows, or returns several for one")
     return Expression(text, tree)

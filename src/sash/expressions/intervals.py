@@ -1,4 +1,4 @@
-"""Intervals as they stand in SQL: ``interval 1 hour``, ``interval '1 day 2 hours'``, ``interval '3' month``."""
+"""Intervals as SQL writes them: ``interval 1 hour``, ``interval '1 day 2 hours'``, ``interval '3' month``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def interval_literal(node: Any) -> tuple[pa.Scalar, pa.DataType]:
     shown = node.sql(dialect="spark")
     amount = node.this
     if amount is None or (not getattr(amount, "is_string", False) and not getattr(amount, "is_number", False)):
-        raise InvalidExpression(f"{shown}: an interval's length must stand in the text; multiply `interval 1 day` by a column instead")
+        raise InvalidExpression(f"{shown}: an interval's length must be a constant; multiply `interval 1 day` by a column instead")
     text, unit = str(amount.name), node.args.get("unit")
     try:
         if unit is None:

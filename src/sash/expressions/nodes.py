@@ -35,12 +35,12 @@ class Constant(Node):
 
     value: pa.Scalar
     is_literal: bool = False
-    """Whether it stands in the text as a number: decimals beside it take no more digits than it has."""
+    """Whether it is a numeric literal: decimals beside it take no more digits than it has."""
 
 
 @dataclass(frozen=True)
 class Cast(Node):
-    """A value in another type; ``tries`` gives null where it has none there."""
+    """A value in another type; with ``tries`` it is null where it cannot be cast."""
 
     argument: Node
     tries: bool = False

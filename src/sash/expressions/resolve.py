@@ -1,4 +1,4 @@
-"""From a syntax tree and the columns that are there to a typed tree: names resolved, types checked, implicit casts made explicit."""
+"""From a syntax tree and a schema to a typed tree: names resolved, types checked, implicit casts made explicit."""
 
 from __future__ import annotations
 
@@ -83,16 +83,16 @@ class _Resolution:
             raise unknown("column", names[0], self.schema.names)
         path, t = [root], self.schema.field(root).type
         for name in names[1:]:
-            found, t = _member(t, name)
-            path.append(found)
+            field_name, t = _member(t, name)
+            path.append(field_name)
         return Field(known_type(t, self.zone), tuple(path))
 
     def dot(self, node: exp.Dot) -> Node:
         value = self.of(node.this)
         if not isinstance(value, Field):
             raise InvalidExpression(f"{node.sql(dialect='spark')!r}: only columns have fields")
-        found, t = _member(value.type, node.expression.name)
-        return Field(known_type(t, self.zone), (*value.path, found))
+        field_name, t = _member(value.type, node.expression.name)
+        return Field(known_type(t, self.zone), (*value.path, field_name))
 
     def literal(self, node: exp.Literal, *, negative: bool = False) -> Node:
         if node.is_string:
@@ -228,14 +228,14 @@ def _check_casts(node: Node) -> None:
 
 
 def _refuse_parts(node: Any, known: Any) -> None:
-    """A part that is not looked at would change the meaning silently: it is refused."""
+    """Raise if a node has a part that is not among ``known``: ignoring it would change the meaning silently."""
     for name, value in node.args.items():
         if name not in known and value not in (None, False, [], ""):
             raise InvalidExpression(f"{node.sql(dialect='spark')!r} is not supported in an expression over the row (its part {name!r})")
 
 
 def _named(name: str, names: list[str]) -> str | None:
-    """A name among others; Spark does not tell cases apart."""
+    """The name among ``names`` that equals ``name``, regardless of case as in Spark; None if none or several do."""
     if name in names:
         return name
     folded = [n for n in names if n.lower() == name.lower()]
@@ -244,12 +244,12 @@ def _named(name: str, names: list[str]) -> str | None:
 
 def _member(t: pa.DataType, name: str) -> tuple[str, pa.DataType]:
     if not pa.types.is_struct(t):
-        raise InvalidExpression(f".{name} asks for a field of a {t}, which is no struct")
+        raise InvalidExpression(f".{name}: {t} is no struct, so it has no fields")
     fields = [f.name for f in t]
-    found = _named(name, fields)
-    if found is None:
+    field_name = _named(name, fields)
+    if field_name is None:
         raise unknown("field", name, fields)
-    return found, t.field(found).type
+    return field_name, t.field(field_name).type
 
 
 TYPES: dict[str, pa.DataType] = {
@@ -283,11 +283,11 @@ CASTS = {
 """Types that are functions as well: ``int(x)``."""
 
 
-def type_of(given: exp.DataType, zone: str) -> pa.DataType:
+def type_of(data_type: exp.DataType, zone: str) -> pa.DataType:
     """The type that a cast names."""
-    name = given.this.name if hasattr(given.this, "name") else str(given.this)
+    name = data_type.this.name if hasattr(data_type.this, "name") else str(data_type.this)
     if name == "DECIMAL":
-        digits = [int(p.this.name) for p in given.expressions] or [10]
+        digits = [int(p.this.name) for p in data_type.expressions] or [10]
         precision, scale = digits[0], digits[1] if len(digits) > 1 else 0
         if not 1 <= precision <= 38 or not 0 <= scale <= precision:
             raise InvalidExpression(
@@ -296,9 +296,9 @@ def type_of(given: exp.DataType, zone: str) -> pa.DataType:
         return pa.decimal128(precision, scale)
     if name in ("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ"):
         return timestamp(zone)
-    if name not in TYPES or given.expressions:
+    if name not in TYPES or data_type.expressions:
         raise InvalidExpression(
-            f"cast to {given.sql(dialect='spark')} is not supported; known types: {', '.join([*CASTS, 'timestamp_ntz'])}"
+            f"cast to {data_type.sql(dialect='spark')} is not supported; known types: {', '.join([*CASTS, 'timestamp_ntz'])}"
         )
     return TYPES[name]
 
@@ -335,17 +335,17 @@ def _operator(name: str) -> Callable[[_Resolution, Any], Node]:
         _refuse_parts(node, ("this", "expression", "safe", "typed", "negate"))
         if isinstance(node, exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE) and isinstance(node.expression, _PREDICATES):
             raise InvalidExpression(f"{node.sql(dialect='spark')!r} can be read in two ways; put parentheses")
-        made = resolution.call(name, resolution.of(node.this), resolution.of(node.expression))
-        return resolution.negated(made, node)
+        result = resolution.call(name, resolution.of(node.this), resolution.of(node.expression))
+        return resolution.negated(result, node)
 
     return rule
 
 
 def _grouped(resolution: _Resolution, node: Any) -> Node:
-    """A chain of operators of the levels in which sqlglot groups otherwise than Spark."""
+    """A chain of operators, grouped by Spark's precedence instead of sqlglot's."""
     typed = [(operator, resolution.of(operand)) for operator, operand in chain_of(node)]
-    made: Node = grouped(typed, lambda operator, left, right: resolution.call(_OPERATORS[getattr(exp, operator)], left, right))
-    return made
+    result: Node = grouped(typed, lambda operator, left, right: resolution.call(_OPERATORS[getattr(exp, operator)], left, right))
+    return result
 
 
 R = _Resolution

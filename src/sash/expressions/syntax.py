@@ -84,7 +84,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[0-3][0-7]{2}|.)", re.
 
 def _literals(text: str) -> tuple[list[str], dict[str, str]]:
     """The text's characters with awkward literals replaced by marks, and what the marks stand for."""
-    chars, found = list(text), dict[str, str]()
+    chars, literals = list(text), dict[str, str]()
     place = 0
     while place < len(text):
         c = text[place]
@@ -102,15 +102,15 @@ def _literals(text: str) -> tuple[list[str], dict[str, str]]:
             raw = place > 0 and text[place - 1] in "rR" and not (place > 1 and (text[place - 2].isalnum() or text[place - 2] == "_"))
             inside = text[place + 1 : end]
             if end < len(text) and not raw and ("\\" in inside or c in inside):
-                mark = chr(_MARKS + len(found))
-                found[mark] = _ESCAPE.sub(_unescaped, inside.replace(c * 2, c))
+                mark = chr(_MARKS + len(literals))
+                literals[mark] = _ESCAPE.sub(_unescaped, inside.replace(c * 2, c))
                 chars[place + 1 : end] = mark + " " * (len(inside) - 1)
             place = end + 1
         elif chr(_HIDDEN) <= c < chr(_HIDDEN + 6400):
             raise InvalidExpression(f"{text!r} has a character outside of quotes that is for private use: {c!r}")
         else:
             place += 1
-    return chars, found
+    return chars, literals
 
 
 def _end_of_literal(text: str, start: int) -> int:
@@ -177,14 +177,14 @@ LEVELS = [("Add", "Sub", "DPipe"), ("BitwiseLeftShift", "BitwiseRightShift"), ("
 _LEVEL = {name: k for k, names in enumerate(LEVELS) for name in names}
 
 
-def is_grouped_anew(node: Any) -> bool:
-    """Whether a node is an operator whose neighbours Spark groups in its own way."""
+def is_regrouped(node: Any) -> bool:
+    """Whether a node is an operator whose precedence in Spark differs from sqlglot's."""
     return type(node).__name__ in _LEVEL
 
 
 def chain_of(node: Any) -> list[tuple[str, Any]]:
-    """Operands from left to right, each with the operator before it; parentheses are nodes, and keep what is in them together."""
-    if not is_grouped_anew(node):
+    """Operands from left to right, each with the operator before it; what is in parentheses is one operand."""
+    if not is_regrouped(node):
         return [("", node)]
     left, right = chain_of(node.this), chain_of(node.expression)
     return [*left, (type(node).__name__, right[0][1]), *right[1:]]
@@ -193,12 +193,12 @@ def chain_of(node: Any) -> list[tuple[str, Any]]:
 def grouped(chain: list[tuple[str, Any]], join: Callable[[str, Any, Any], Any]) -> Any:
     """Operands joined as Spark groups their operators: the strongest first, from left to right."""
     for level in LEVELS:
-        made = [chain[0]]
+        joined = [chain[0]]
         for operator, operand in chain[1:]:
             if operator in level:
-                before, left = made[-1]
-                made[-1] = (before, join(operator, left, operand))
+                before, left = joined[-1]
+                joined[-1] = (before, join(operator, left, operand))
             else:
-                made.append((operator, operand))
-        chain = made
+                joined.append((operator, operand))
+        chain = joined
     return chain[0][1]

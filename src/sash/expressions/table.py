@@ -17,7 +17,7 @@ from sash.expressions.coercion import BINARY, BOOL, DATE, DOUBLE, INT32, INT64, 
 from sash.expressions.nodes import Node
 
 Datum = Any
-"""An Arrow array, or a scalar that stands for all rows; at least one argument of a function is an array."""
+"""An Arrow array, or a scalar for all rows; at least one argument of a function is an array."""
 
 
 class Undefined(InvalidExpression):
@@ -26,7 +26,7 @@ class Undefined(InvalidExpression):
 
 @dataclass(frozen=True)
 class Typed:
-    """What a function makes of its arguments' types: the arguments cast to those that it works on, and the result's type."""
+    """A function's arguments, cast to the types that it works on, and its result's type."""
 
     arguments: list[Node]
     type: pa.DataType
@@ -52,9 +52,9 @@ class Function:
     keeps_nulls: bool = False
     """Whether arguments that are null do not by themselves make the result null."""
     lazy: bool = False
-    """Whether it asks for some arguments in some rows only: ``arrow`` then takes the evaluation and the nodes."""
+    """Whether it evaluates some arguments for some rows only: ``arrow`` then takes the evaluation and the node."""
     right_first: bool = False
-    """Whether the last argument is looked at first: where it is null, the others are not asked for."""
+    """Whether the last argument is evaluated first: where it is null, the others are not evaluated."""
     module: str = ""
     """The module that defines it."""
 
@@ -87,7 +87,7 @@ class Definer(Protocol):
 
 
 def definer(module: str) -> Definer:
-    """What puts a module's functions into the table."""
+    """The function that puts a module's functions into the table."""
 
     def define(
         name: str,
@@ -124,27 +124,27 @@ def _known(t: pa.DataType | str, zone: str, arguments: list[Node]) -> pa.DataTyp
     return timestamp(zone) if t is ZONED else arguments[0].type if t is SAME else t
 
 
-def takes(*wanted: pa.DataType | str, gives: pa.DataType | str) -> Typing:
-    """Arguments of given types, the last of them for all that follow."""
+def takes(*wanted: pa.DataType | str, returns: pa.DataType | str) -> Typing:
+    """Arguments of the types ``wanted``, the last of them for all that follow."""
 
     def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
         types = [_known(wanted[min(k, len(wanted) - 1)], zone, arguments) for k in range(len(arguments))]
         cast = [implicit(a, t, function.title) for a, t in zip(arguments, types, strict=True)]
-        return Typed(cast, _known(gives, zone, cast))
+        return Typed(cast, _known(returns, zone, cast))
 
     return typing
 
 
-def text(*others: pa.DataType, gives: pa.DataType = STRING) -> Typing:
-    """Text first."""
-    return takes(STRING, *others, gives=gives)
+def text(*others: pa.DataType, returns: pa.DataType = STRING) -> Typing:
+    """Text as the first argument, then arguments of the types ``others``."""
+    return takes(STRING, *others, returns=returns)
 
 
-doubles = takes(DOUBLE, gives=DOUBLE)
+doubles = takes(DOUBLE, returns=DOUBLE)
 
 
-def numeric(gives: Callable[[pa.DataType], pa.DataType] = lambda t: t) -> Typing:
-    """A number of any type; text is read as a double."""
+def numeric(returns: Callable[[pa.DataType], pa.DataType] = lambda t: t) -> Typing:
+    """A number of any type; text is parsed as a double."""
 
     def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
         first, *rest = arguments
@@ -152,24 +152,24 @@ def numeric(gives: Callable[[pa.DataType], pa.DataType] = lambda t: t) -> Typing
             first = implicit(first, DOUBLE, function.title)
         if not (is_integer(first.type) or is_decimal(first.type) or pa.types.is_floating(first.type)):
             raise InvalidExpression(f"{function.title} takes a number, not {first.type}; cast it")
-        return Typed([first, *[implicit(r, INT32, function.title) for r in rest]], gives(first.type))
+        return Typed([first, *[implicit(r, INT32, function.title) for r in rest]], returns(first.type))
 
     return typing
 
 
-def alike(gives: pa.DataType | str = SAME, *, reads_text: bool = True) -> Typing:
+def alike(returns: pa.DataType | str = SAME, *, reads_text: bool = True) -> Typing:
     """Arguments of one type in common."""
 
     def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
         cast = common(arguments, function.title, reads_text=reads_text)
-        return Typed(cast, _known(gives, zone, cast))
+        return Typed(cast, _known(returns, zone, cast))
 
     return typing
 
 
-def anything(gives: pa.DataType) -> Typing:
+def anything(returns: pa.DataType) -> Typing:
     """Arguments as they are."""
-    return lambda function, arguments, zone: Typed(arguments, gives)
+    return lambda function, arguments, zone: Typed(arguments, returns)
 
 
 __all__ = [

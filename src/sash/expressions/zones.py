@@ -1,4 +1,4 @@
-"""Time zones: the local time of an instant, and the instant of a local time, as Java and Spark have them."""
+"""Time zones: the local time of an instant, and the instant of a local time, as in Java and Spark."""
 
 from __future__ import annotations
 

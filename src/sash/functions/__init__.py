@@ -1,4 +1,4 @@
-"""What users aggregate with: ``from sash import functions as S``.
+"""The aggregates that users call: ``from sash import functions as S``.
 
 Each function takes columns or SQL expressions over the row and has ``.alias(name)`` and ``.where(condition)``. Names are those
 of ``pyspark.sql.functions`` where Spark has the function. Without a column they are for :func:`sash.rolling`.

@@ -22,17 +22,17 @@ class Call:
 
     aggregate: Aggregate
     inputs: tuple[str, ...] = ()
-    given_alias: str | None = None
+    alias_name: str | None = None
     condition: str | None = None
 
     def alias(self, name: str) -> Call:
         """The same under another name."""
         if not isinstance(name, str) or not name:
             raise InvalidArgument(f"alias must be a name, not {name!r}")
-        return replace(self, given_alias=name)
+        return replace(self, alias_name=name)
 
     def where(self, condition: str) -> Call:
-        """The same over the rows that fulfil a condition, given as SQL text."""
+        """The same over the rows that fulfil a condition, which is SQL text."""
         if not isinstance(condition, str) or not condition.strip():
             raise InvalidArgument(f"where takes a condition as SQL text, not {condition!r}")
         return replace(self, condition=condition)
@@ -40,7 +40,7 @@ class Call:
     @property
     def name(self) -> str:
         """The column's name: the alias, or Spark's name for the call."""
-        return self.given_alias or self._spark_name()
+        return self.alias_name or self._spark_name()
 
     def _spark_name(self) -> str:
         if self.aggregate.name == "count_distinct":
@@ -53,17 +53,17 @@ class Call:
 
     def __repr__(self) -> str:
         condition = f" where {self.condition}" if self.condition else ""
-        alias = f" as {self.given_alias}" if self.given_alias else ""
+        alias = f" as {self.alias_name}" if self.alias_name else ""
         return f"{self._spark_name()}{condition}{alias}"
 
 
 Agg = str | Call | Aggregate | type | Callable[[], Call]
-"""What names an aggregate without columns: a name, a call, a function of ``sash.functions``, or a user's own, which mypy takes for
-a class."""
+"""An aggregate without columns, as users pass it: a name, a call, a function of ``sash.functions``, or a user's own, which mypy takes
+for a class."""
 
 
 def call(aggregate: Aggregate, *inputs: str | None) -> Call:
-    """A call of ``aggregate``; inputs that are None are left open."""
+    """A call of ``aggregate``; inputs that are None are left out."""
     columns = [i for i in inputs if i is not None]
     for i in columns:
         if not isinstance(i, str) or not i.strip():

@@ -1,6 +1,6 @@
-"""``@sash.udaf``: a user's own aggregate, made from three small Python functions.
+"""``@sash.udaf``: a user's own aggregate, as three small Python functions.
 
-It becomes a :class:`~sash.algebra.Form` like a built-in one's, and goes the same way from there.
+It becomes a :class:`~sash.algebra.Form`, as a built-in one does, and is compiled in the same way.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class UserAggregate(Aggregate):
 
 
 def user_type(t: pa.DataType) -> pa.DataType:
-    """The type in which a column reaches users' functions: times in microseconds and dates in days, whatever the unit that they came in."""
+    """The type in which a column reaches users' functions: times in microseconds and dates in days, whatever the column's own unit."""
     if pa.types.is_timestamp(t):
         return pa.timestamp("us", t.tz)
     if pa.types.is_duration(t):
@@ -143,9 +143,9 @@ def udaf(state: Sequence[str]) -> Callable[[type], UserAggregate]:
     if not fields:
         raise InvalidArgument("state of a udaf needs at least one field")
 
-    def decorate(given: type) -> UserAggregate:
-        title = given.__name__
-        members = vars(given)
+    def decorate(definition: type) -> UserAggregate:
+        title = definition.__name__
+        members = vars(definition)
         for name in ("identity", "lift", "combine", "lower"):
             if name not in members:
                 raise InvalidArgument(f"{title} has no {name}; a udaf has identity, lift, combine and lower")

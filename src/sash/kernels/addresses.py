@@ -16,18 +16,18 @@ _at = ctypes.c_void_p.from_address
 
 
 def documented(array: Array) -> int:
-    """The address as NumPy's array interface gives it."""
+    """The address, from NumPy's array interface."""
     address: int = array.__array_interface__["data"][0]
     return address
 
 
 def direct(array: Array) -> int:
-    """The address as it stands in the array object, first behind the object's head: seven times as fast."""
+    """The address, read from the array object itself, where it follows the object's head: seven times as fast."""
     return _at(id(array) + _HEAD).value or 0
 
 
 def _directly(arguments: Iterable[Array | int | None]) -> list[int | None]:
-    """:func:`direct` written out, since it is asked for some thirty times for each small batch."""
+    """:func:`direct` written out, since it is needed some thirty times for each small batch."""
     return [_at(id(a) + _HEAD).value if isinstance(a, np.ndarray) else a for a in arguments]
 
 

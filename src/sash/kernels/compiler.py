@@ -53,18 +53,18 @@ class Kernel:
 
 
 def compiled(module: Module) -> Kernel:
-    """The kernel of a module: from this process, from disk, or made now."""
+    """The kernel of a module: from this process, from disk, or compiled now."""
     kernel = _loaded.get(module)
     if kernel is None:
         with _lock:
             kernel = _loaded.get(module)
             if kernel is None:
-                kernel = _loaded[module] = _load_or_make(module)
+                kernel = _loaded[module] = _load_or_compile(module)
     return kernel
 
 
-def is_at_hand(module: Module) -> bool:
-    """Whether the kernel needs no compiling."""
+def is_compiled(module: Module) -> bool:
+    """Whether the kernel is in this process or on disk, so that it needs no compiling."""
     return module in _loaded or store.has(_file_name(module))
 
 
@@ -95,23 +95,23 @@ def _toolchain() -> str:
 INSTRUCTIONS = ("vector_values.py", "lane_memory.py", "instructions.py")
 
 
-def _load_or_make(module: Module) -> Kernel:
+def _load_or_compile(module: Module) -> Kernel:
     name = _file_name(module)
     stored = store.get(name)
     kernel = _load(module, stored) if stored is not None else None
     if kernel is not None:
         return kernel
-    with store.being_made(name):
-        stored = store.get(name)  # somebody else may have made it while we waited
+    with store.locked(name):
+        stored = store.get(name)  # another process may have compiled it meanwhile
         kernel = _load(module, stored) if stored is not None else None
         if kernel is not None:
             return kernel
         started = time.perf_counter()
-        body = _make(module)
+        body = _compile(module)
         _spent[0] += time.perf_counter() - started
         store.put(name, body)
         kernel = _load(module, body)
-        assert kernel is not None, "a kernel that was just made must load"
+        assert kernel is not None, "a kernel that was just compiled must load"
         return kernel
 
 
@@ -152,7 +152,8 @@ def _load(module: Module, body: bytes) -> Kernel | None:
     return Kernel(module, engine.get_function_address(about["entry"]))
 
 
-def _make(module: Module) -> bytes:
+def _compile(module: Module) -> bytes:
+    """A module as machine code, behind a line of JSON that says what it needs."""
     import llvmlite.binding as llvm
     from numba import cfunc, types
     from numba.core.errors import NumbaError
@@ -183,7 +184,7 @@ def _make(module: Module) -> bytes:
 
 
 def lowered_type(form: Form) -> str:
-    """The machine type that a form's ``lower`` returns, from the compiler; remembered on disk."""
+    """The machine type that a form's ``lower`` returns, from the compiler; cached on disk."""
     lower = sources.read(form.lower, "lower", dict(form.constants))
     if sources.may_return_none(lower):
         lower, _ = sources.split_none(lower, "lower", "is_defined")
@@ -222,14 +223,14 @@ def _numba_type(machine: str, is_pointer: bool) -> Any:
 
 
 def _names(module: Module) -> dict[str, Any]:
-    """What the text of a module may refer to."""
+    """The names that the text of a module may refer to."""
     from numba import njit, types
 
-    def plain(function: Callable[..., Any]) -> Any:
+    def compile_function(function: Callable[..., Any]) -> Any:
         return njit(nogil=True, error_model="numpy")(function)
 
     machines = [f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)] + ["float32", "float64"]
-    names: dict[str, Any] = {"njit": plain, "__name__": "sash_kernel"}
+    names: dict[str, Any] = {"njit": compile_function, "__name__": "sash_kernel"}
     names.update({m: getattr(types, m) for m in machines})
     from sash.kernels import instructions, lane_memory, vector_values
 

@@ -1,7 +1,7 @@
-"""Writes a kernel: an algorithm's function with an aggregate's own functions put under the words it uses.
+"""Generates a kernel: an algorithm's function, with an aggregate's own functions under the names that it calls.
 
-The result is the text of a small module, as one would write it by hand, and the list of arguments that its entry takes.
-:mod:`sash.kernels.compiler` compiles the text; :func:`interpret` runs it as plain Python, for tests.
+The result is the text of a small module, as one would write it by hand, and the list of its entry's arguments.
+:mod:`sash.kernels.compiler` compiles the text; :func:`interpret` runs it as Python, for tests.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Module:
     """Which function of the aggregate each of the module's functions comes from, for error messages."""
 
     @cached_property
-    def gives(self) -> frozenset[str]:
+    def result_names(self) -> frozenset[str]:
         """The names of the columns that it writes results to."""
         return frozenset(a.name.removeprefix("r_") for a in self.arguments if a.name.startswith("r_"))
 
@@ -61,13 +61,13 @@ def generate(
     ``masked`` kernels take a bitmap and lift a null row to the identity. ``lanes`` is the number of rows per vector, 0 for a
     kernel of single values; ``buffers`` how many make up its memory. With ``known_rows`` the number of rows in every window is
     an argument, with ``counted_bits`` it is counted in the bitmap for each window (of a known size, place ``i`` being that from row
-    ``i`` on); otherwise a form that asks for it carries a count. With ``partials`` the rows are partials already.
-    ``bindings`` are functions under names that the algorithm's function leaves open; ``constants`` override its module's.
+    ``i`` on); otherwise a form that needs it carries a count. With ``partials`` the rows are partials already.
+    ``bindings`` are the functions for names that the algorithm's function leaves unbound; ``constants`` override its module's.
     """
-    given: dict[str, Any] = {"LANES": lanes, **dict(constants)}
-    bound = [sources.read(f, name, given, WORDS | {n for n, _ in bindings}) for name, f in bindings]
+    known_constants: dict[str, Any] = {"LANES": lanes, **dict(constants)}
+    bound = [sources.read(f, name, known_constants, WORDS | {n for n, _ in bindings}) for name, f in bindings]
     words = WORDS | {name for name, _ in bindings}
-    kernel = sources.read(function, function.__name__, given, words)
+    kernel = sources.read(function, function.__name__, known_constants, words)
     used = {n.id for s in flatten([*bound, kernel]) for n in ast.walk(s.definition) if isinstance(n, ast.Name)}
     needs_identity = masked or "identity" in used
     writer = (LaneWords if lanes else Words)(form, masked, lanes, buffers, known_rows, partials, needs_identity, counted_bits)
@@ -108,7 +108,7 @@ def vector_width(form: Form) -> int:
 
 
 def interpret(module: Module) -> Callable[..., Any]:
-    """The module's entry as plain Python over NumPy arrays: slow, and an oracle for the compiled one."""
+    """The module's entry as a Python function over NumPy arrays: slow, and an oracle for the compiled one."""
     names: dict[str, Any] = {"njit": lambda f: f, **PRIMITIVES}
     names.update({name: getattr(vocabulary, name) for name in ("trailing_zeros", "leading_zeros", "ones")})
     names.update(dict.fromkeys(("float32", "float64"), float))

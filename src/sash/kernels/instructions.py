@@ -60,7 +60,7 @@ def _extreme(name: str) -> Any:
             if less and isinstance(a, Lanes) and _has_range(element, a.count):
                 return _in_eights(builder, x, y, _range_minimum(builder, element))
             if isinstance(element, types.Float):
-                # llvm.minnum gives the other operand where one is NaN: one instruction and one blend
+                # llvm.minnum returns the other operand where one is NaN: one instruction and one blend
                 suffix = f"v{a.count}f{element.bitwidth}" if isinstance(a, Lanes) else f"f{element.bitwidth}"
                 function = cgutils.get_or_insert_function(
                     builder.module, ir.FunctionType(x.type, [x.type] * 2), f"llvm.{'minnum' if less else 'maxnum'}.{suffix}"

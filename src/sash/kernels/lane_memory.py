@@ -150,7 +150,7 @@ def bit_counter(count: int) -> Any:
                 word = builder.load(builder.bitcast(byte, i32.as_pointer()), align=1)
                 return builder.lshr(word, builder.trunc(builder.and_(first, ir.Constant(i64, 7)), i32))
 
-            # Lane k has what has come of the bits from j on, and what has not yet gone of those from i on, side by side in a word.
+            # Lane k counts the first k bits from j on, which have entered, and those from i + k on, which have not left; both in one word.
             coming = builder.and_(bits(j), ir.Constant(i32, (1 << count) - 1))
             both = builder.or_(coming, builder.shl(bits(i), ir.Constant(i32, 16)))
             here = [(1 << k) - 1 | ((1 << count) - (1 << k)) << 16 for k in range(count)]
@@ -209,7 +209,7 @@ def first_lane(typing_context: Any, v: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def any_lane(typing_context: Any, v: Any) -> Any:
-    """Whether a truth holds in some lane."""
+    """Whether some lane is true."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         whole = builder.bitcast(args[0], ir.IntType(v.count))
@@ -220,7 +220,7 @@ def any_lane(typing_context: Any, v: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fetch(typing_context: Any, pointer: Any, i: Any) -> Any:
-    """Ask the memory for ``pointer[i]`` ahead of its use."""
+    """Prefetch ``pointer[i]`` into the caches."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         i32, byte = ir.IntType(32), ir.IntType(8).as_pointer()

@@ -1,7 +1,7 @@
-"""Runs an algorithm's kernel functions as plain Python over partials that are Python objects.
+"""Runs an algorithm's kernel functions in Python over partials that are Python objects.
 
-Lists, sorted runs and sketches have no flat fields to compile. They take the same algorithms: the functions are given new
-globals in which the words of the vocabulary work on lists of objects.
+Lists, sorted runs and sketches have no flat fields to compile. The same algorithms work on them: their functions get new
+globals, in which the words of the vocabulary work on lists of objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sash.kernels import vocabulary
 
 
 def bind(function: Callable[..., Any], words: dict[str, Any]) -> Callable[..., Any]:
-    """``function`` with the given meanings for the words it uses, and its helpers likewise."""
+    """``function`` with ``words`` among its globals, and its helpers likewise."""
     assert isinstance(function, types.FunctionType)
     names: dict[str, Any] = dict(function.__globals__)
     bound = types.FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)

@@ -1,6 +1,6 @@
-"""Reads a Python function and gives its text back in the shapes that the generator inlines.
+"""Reads a Python function and returns its text in the forms that the generator inlines.
 
-An aggregate's functions are plain Python. A kernel needs them as text that stands on its own: constants folded in, helper
+An aggregate's functions are ordinary Python. A kernel needs them as text that stands on its own: constants folded in, helper
 functions brought along, ``None`` results split off, and, for vector registers, every choice between two values written as
 ``where(condition, a, b)``, so that all lanes take the same path.
 """
@@ -24,7 +24,7 @@ from sash.errors import UncompilableFunction
 
 MODULES = {"math", "numpy"}
 PARSING = threading.Lock()
-"""Python 3.11 counts the depth of trees for all threads together, so two must not be made at once."""
+"""Python 3.11 counts the depth of trees for all threads together, so two must not be parsed at once."""
 LANE_CALLS = {"abs", "min", "max", "float", "bool"}
 LANE_MATH = {"sqrt", "fabs", "floor", "ceil"}
 
@@ -64,8 +64,8 @@ def read(
 ) -> Source:
     """The source of ``function`` as a definition called ``name``.
 
-    ``constants`` overrides outside names. ``words`` are names that mean something in the generated module and stay as they
-    are; where they are given, ``function`` is an algorithm's, and its helpers keep their names too.
+    ``constants`` overrides outside names. ``words`` are names that the generated module defines, and stay as they
+    are; with ``words``, ``function`` is an algorithm's, and its helpers keep their names too.
     """
     origin = f"{getattr(function, '__qualname__', name)}"
     code = getattr(function, "__code__", None)
@@ -102,10 +102,10 @@ class _Reader(ast.NodeTransformer):
 
     def source(self, definition: ast.FunctionDef, name: str) -> Source:
         if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
-            raise self.fail(definition, "only plain arguments can be compiled, no *args, **kwargs or keyword-only ones")
+            raise self.fail(definition, "only positional arguments can be compiled, no *args, **kwargs or keyword-only ones")
         self.local = {arg.arg for arg in definition.args.args}
         self.local |= {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        plain = ast.FunctionDef(
+        folded = ast.FunctionDef(
             name=name,
             args=ast.arguments(
                 posonlyargs=[],
@@ -117,8 +117,8 @@ class _Reader(ast.NodeTransformer):
             body=[self.visit(statement) for statement in _without_docstring(definition.body)],
             decorator_list=[],
         )
-        ast.fix_missing_locations(plain)
-        return Source(plain, tuple(self.helpers), tuple(self.modules.items()), self.origin)
+        ast.fix_missing_locations(folded)
+        return Source(folded, tuple(self.helpers), tuple(self.modules.items()), self.origin)
 
     def fail(self, node: ast.AST, reason: str) -> UncompilableFunction:
         line = self.first_line + getattr(node, "lineno", 1) - 1
@@ -176,7 +176,7 @@ def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def may_return_none(source: Source) -> bool:
-    """Whether some ``return`` gives None."""
+    """Whether the function may return None."""
     returns = (node for node in ast.walk(source.definition) if isinstance(node, ast.Return))
     return _falls_through(source.definition.body) or any(n.value is None or _mentions_none(n.value) for n in returns)
 
@@ -285,7 +285,7 @@ def _substitute(expression: ast.expr, known: dict[str, ast.expr]) -> ast.expr:
 def branch_free(source: Source, name: str) -> Source:
     """The function with ``where`` for every choice, so that it means the same for one value and for a register of values.
 
-    Raises :class:`NotBranchFree` with the reason where that cannot be had.
+    Raises :class:`NotBranchFree` with the reason if there is no such form.
     """
     straight = all(isinstance(s, ast.Assign | ast.Return) for s in source.definition.body)
     rewrite = _BranchFree({helper.name for helper in source.helpers})

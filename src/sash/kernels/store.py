@@ -1,10 +1,10 @@
 """Compiled kernels on disk.
 
 One file per kernel, named by a hash of its text, its types, the compiler and the processor. A kernel is native code, so a file is loaded
-only if nobody else can have put it there: the file and its folder belong to this user or to root, others can write to neither, and both are
-looked at through the very handle that is read. A file is a digest of its name and of the machine code, so a damaged one, or one under the
-name of another, is noticed, dropped and made again. Files appear whole (written aside, then renamed), and a lock makes several processes
-that start on an empty cache compile a kernel once and share it. Where nothing can be kept, kernels are compiled for the process alone.
+only if nobody else can have written it: the file and its folder belong to this user or to root, others cannot write to either, and both are
+checked through the handle that is read. A file starts with a digest of its name and of the machine code, so a damaged file, or one under
+another's name, is noticed, deleted and compiled again. Files appear whole (written aside, then renamed), and with a lock several processes
+that start on an empty cache compile a kernel once and share it. Where nothing can be stored, each process compiles its own.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder() -> Path | None:
-    """Where kernels are kept: ``SASH_CACHE``, or ``sash`` in the user's cache folder; None if the user has no home."""
-    given = os.environ.get("SASH_CACHE")
-    if given:
-        return Path(given)
+    """The folder of compiled kernels: ``SASH_CACHE``, or ``sash`` in the user's cache folder; None if the user has no home."""
+    named_folder = os.environ.get("SASH_CACHE")
+    if named_folder:
+        return Path(named_folder)
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         home = Path(base) if base else Path.home() / ".cache"
@@ -64,7 +64,7 @@ def get(name: str) -> bytes | None:
 
 
 def has(name: str) -> bool:
-    """Whether there is something under a name that could be loaded."""
+    """Whether a file that can be loaded is stored under a name."""
     with _opened() as home:
         return home is not None and _read(home, name, size=1) is not None
 
@@ -88,8 +88,8 @@ def put(name: str, body: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def being_made(name: str) -> Iterator[None]:
-    """Hold the right to make a file; others wait here, and find it made. Without a lock file there is no waiting."""
+def locked(name: str) -> Iterator[None]:
+    """Hold the lock under which a file is written; other processes wait here until it is. Without a lock file there is no waiting."""
     with _opened(make=True) as home:
         if home is None or fcntl is None:
             yield
@@ -116,20 +116,20 @@ def _read(home: int, name: str, size: int | None = None) -> bytes | None:
     except OSError:
         return None
     with os.fdopen(handle, "rb") as file:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or _objection(found) is not None:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or _objection(status) is not None:
             return None
         return file.read() if size is None else file.read(size)
 
 
-def _objection(found: os.stat_result) -> str | None:
+def _objection(status: os.stat_result) -> str | None:
     """Why something on disk cannot be trusted; None if it can."""
     if not hasattr(os, "getuid"):  # not on Windows, where folders of a user are the user's alone
         return None
-    if found.st_uid not in (os.getuid(), 0):
-        return f"it belongs to another user (uid {found.st_uid}; this process has {os.getuid()})"
-    if found.st_mode & OTHERS_WRITE:
-        return f"others can write to it (mode {stat.S_IMODE(found.st_mode):04o})"
+    if status.st_uid not in (os.getuid(), 0):
+        return f"it belongs to another user (uid {status.st_uid}; this process has {os.getuid()})"
+    if status.st_mode & OTHERS_WRITE:
+        return f"others can write to it (mode {stat.S_IMODE(status.st_mode):04o})"
     return None
 
 
@@ -174,4 +174,4 @@ def _open(place: Path, make: bool) -> int | None:
 
 @lru_cache(maxsize=8)
 def _warn(place: str, why: str) -> None:
-    warnings.warn(f"compiled kernels are not kept in {place!r}: {why}; set SASH_CACHE to a private folder", RuntimeWarning, stacklevel=2)
+    warnings.warn(f"compiled kernels are not stored in {place!r}: {why}; set SASH_CACHE to a private folder", RuntimeWarning, stacklevel=2)

@@ -1,7 +1,7 @@
 """Vector registers as values inside numba, so that an aggregate's Python functions run on many rows at once.
 
 A :class:`Lanes` value is an LLVM vector. Arithmetic, comparison and ``where`` work on it lane by lane and promote exactly
-as numba promotes single numbers (integers to 64 bits, mixed to float64), so a function gives the same result either way.
+as numba promotes single numbers (integers to 64 bits, mixed to float64), so a function returns the same either way.
 LLVM does not vectorise sliding-window loops by itself; this makes it explicit.
 """
 
@@ -72,8 +72,8 @@ def splat(builder: Any, value: Any, count: int) -> Any:
 def cast_lanes(context: Any, builder: Any, value: Any, source: Any, dtype: Any, count: int) -> Any:
     """Turn a number or lanes into lanes of ``dtype``."""
     if not isinstance(source, Lanes):
-        plain = types.unliteral(source)
-        return splat(builder, context.cast(builder, value, plain, dtype), count)
+        number = types.unliteral(source)
+        return splat(builder, context.cast(builder, value, number, dtype), count)
     have = source.dtype
     if have == dtype:
         return value
@@ -98,9 +98,9 @@ def cast_lanes(context: Any, builder: Any, value: Any, source: Any, dtype: Any, 
     return value
 
 
-def lane_count(*given: Any) -> int:
+def lane_count(*operands: Any) -> int:
     """The number of lanes among the arguments' types, 0 if none are lanes or they differ."""
-    counts = {t.count for t in given if isinstance(t, Lanes)}
+    counts = {t.count for t in operands if isinstance(t, Lanes)}
     return counts.pop() if len(counts) == 1 else 0
 
 
@@ -148,7 +148,7 @@ def _true_quotient(a: Any, b: Any) -> Any:
 
 
 def _floored(builder: Any, dtype: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """Python's quotient and remainder of integers; a divisor of zero gives something, never a trap."""
+    """Python's quotient and remainder of integers; with a divisor of zero the result is arbitrary, never a trap."""
     zero = ir.Constant(x.type, [ir.Constant(x.type.element, 0)] * x.type.count)
     one = ir.Constant(x.type, [ir.Constant(x.type.element, 1)] * x.type.count)
     y = builder.select(builder.icmp_signed("==", y, zero), one, y)
@@ -261,7 +261,7 @@ def _select(typing_context: Any, m: Any, a: Any, b: Any) -> Any:
 
 
 def where(m: Any, a: Any, b: Any) -> Any:
-    """``a`` where ``m`` holds, else ``b``: of numbers, lanes, or tuples of them."""
+    """``a`` where ``m`` is true, else ``b``: of numbers, lanes, or tuples of them."""
     return a if m else b
 
 

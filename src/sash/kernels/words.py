@@ -12,7 +12,7 @@ from sash.kernels import sources
 from sash.kernels.sources import Source
 
 COUNT = "int64"
-"""The type of a count that the framework carries along."""
+"""The type of a count that the framework adds to the state."""
 
 
 @dataclass(frozen=True)
@@ -24,10 +24,10 @@ class Argument:
     pointer: bool
 
 
-def flatten(given: list[Source]) -> list[Source]:
+def flatten(roots: list[Source]) -> list[Source]:
     """Sources with their helpers before them."""
     result: list[Source] = []
-    for source in given:
+    for source in roots:
         result.extend(source.all_helpers())
         result.append(source)
     return result
@@ -49,7 +49,7 @@ class Words:
     ) -> None:
         self.form, self.masked, self.lanes, self.buffers, self.partials = form, masked, lanes, buffers, partials
         self.known_rows = form.counted and known_rows
-        self.counted_bits = form.counted and counted_bits  # a window's rows are counted in the bitmap when its result is made
+        self.counted_bits = form.counted and counted_bits  # a window's rows are counted in the bitmap when its result is computed
         self.carried = form.counted and not (known_rows or counted_bits)  # the state has a last field that counts rows
         self.flagged = needs_identity and form.identity is None  # the state has a last field that says "not empty"
         assert not (self.carried and self.flagged), "a counted form has an identity"
@@ -79,13 +79,13 @@ class Words:
                 parts.append(f"@njit\n{source.text}\n")
         return "\n\n".join(parts)
 
-    # The layout of the input columns: values, then the bitmaps of kept inputs, then the rows' bitmap.
+    # The layout of the input columns: values, then the bitmaps of null-aware inputs, then the rows' bitmap.
 
     def row_columns(self) -> list[tuple[str, str]]:
         if self.partials:
             return [(f"x{k}", m) for k, m in enumerate(self.state)]
         columns = [(f"x{k}", m) for k, m in enumerate(self.form.inputs) if m != POSITION]
-        columns += [(f"known{k}", "uint8") for k in self.form.kept]
+        columns += [(f"known{k}", "uint8") for k in self.form.null_aware_inputs]
         if self.masked:
             columns.append(("valid", "uint8"))
         return columns
@@ -107,7 +107,7 @@ class Words:
         return f"{self._core('s')}, R[{len(self.result_columns())}]" if self.known_rows else self._core("s")
 
     def _rows_known_by(self) -> list[Argument]:
-        """What comes with the result columns for ``lower`` to know the number of a window's rows."""
+        """The arguments behind the result columns from which ``lower`` gets the number of a window's rows."""
         if self.known_rows:
             return [Argument("rows", "int64", False)]
         if self.counted_bits:
@@ -115,7 +115,7 @@ class Words:
         return []
 
     def definitions(self) -> dict[str, Callable[[], str]]:
-        """How each word is written."""
+        """For each word the function that writes its definition."""
         return {
             "lift": self._lift,
             "identity": self._identity,
@@ -128,7 +128,7 @@ class Words:
         }
 
     def needed(self, used: set[str]) -> set[str]:
-        """The words in use, and those that they are made of."""
+        """The words in use, and those that their definitions use."""
         return used | {"identity"} if "lift" in used and self.masked else used
 
     def words(self, used: set[str]) -> str:
@@ -154,7 +154,7 @@ class Words:
         arguments = []
         for k, machine in enumerate(self.form.inputs):
             arguments.append(position if machine == POSITION else value(columns.index(f"x{k}"), machine))
-        arguments += [known(columns.index(f"known{k}")) for k in self.form.kept]
+        arguments += [known(columns.index(f"known{k}")) for k in self.form.null_aware_inputs]
         return ", ".join(arguments)
 
     def _lift(self) -> str:

@@ -1,4 +1,4 @@
-"""Processing time: the clock of the operator as the measure of windows."""
+"""Processing time: windows over the time at which rows are ingested."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ CLOCK_TYPE = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True)
 class ProcessingTime:
-    """Stands for a time column that is filled when rows come in."""
+    """Stands for a time column that is filled when rows are ingested."""
 
     name: str = "processing_time"
 
     def stamped(self, batch: pa.RecordBatch, newest: int) -> pa.RecordBatch:
-        """A batch with the time of now, which never goes back behind ``newest``."""
+        """The batch with the current time, which never goes back behind ``newest``, as a column."""
         now = max(time.time_ns() // 1000, newest)
         column = pa.array([now] * batch.num_rows, pa.int64()).cast(CLOCK_TYPE)
         arrays = [*batch.columns, column]
@@ -25,7 +25,7 @@ class ProcessingTime:
 
 
 def processing_time() -> ProcessingTime:
-    """The time at which a row is taken in, as the measure of a stream's windows.
+    """The time at which a row is ingested, as the time of a stream's windows.
 
     Returns:
         What `time=` of `sash.Operator`, or of `sash.aggregate` on a stream, takes instead of a column.

@@ -1,4 +1,4 @@
-"""What to write instead, for values of other libraries that people reach for first."""
+"""Hints for error messages, where a PySpark Column is passed instead of a Sash spec."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import re
 from typing import Any
 
 
-def is_spark_column(given: Any) -> bool:
+def is_spark_column(value: Any) -> bool:
     """Whether a value is a PySpark Column; Spark is not imported to find out."""
-    return any(kind.__name__ == "Column" and kind.__module__.startswith("pyspark.") for kind in type(given).__mro__)
+    return any(kind.__name__ == "Column" and kind.__module__.startswith("pyspark.") for kind in type(value).__mro__)
 
 
-def hint(given: Any) -> str:
-    """How to say with Sash what a PySpark Column says; nothing for all other values."""
-    if not is_spark_column(given):
+def hint(value: Any) -> str:
+    """The tail of an error message that says how to write a PySpark Column with Sash; empty for other values."""
+    if not is_spark_column(value):
         return ""
-    shown = re.sub(r"^Column<'(.*)'>$", r"\1", str(given), flags=re.DOTALL)
+    shown = re.sub(r"^Column<'(.*)'>$", r"\1", str(value), flags=re.DOTALL)
     if shown.startswith(("window(", "session_window(", "timewindow(", "sessionwindow(")):
         return (
             "; that is a PySpark Column: write W.tumbling('10 minutes'), W.sliding('1 hour', every='5 minutes') or W.session('30 minutes')"

@@ -1,4 +1,4 @@
-"""The logical plan: a request bound to the columns that are there, checked before any work starts."""
+"""The logical plan: a request bound to a schema, checked before any work starts."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Query:
     window: Window
     shape: Shape
     since: int = FAR_BACK
-    """Its windows start from there on: a query that is added while rows flow has no edges in what was before it."""
+    """The earliest start of its windows, in ticks: a query added to a running stream has no edges before that."""
 
     @property
     def is_late_comer(self) -> bool:
-        """Whether it was added while rows flowed."""
+        """Whether it was added to a running stream."""
         return self.since > FAR_BACK
 
 
@@ -94,19 +94,19 @@ class Plan:
 
     @cached_property
     def inputs(self) -> frozenset[str]:
-        """The columns that aggregates and their conditions look at."""
+        """The columns that aggregates and their conditions read."""
         expressions = [e for c in self.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
         return frozenset(name for e in expressions for name in e.columns(self.schema))
 
     def with_queries(self, queries: tuple[Query, ...]) -> Plan:
-        """The same for other queries."""
+        """The plan with other queries."""
         return replace(self, queries=queries)
 
 
 def make_plan(schema: pa.Schema, request: Request) -> Plan:
-    """A request over these columns, or an error that names the argument, what was passed, and what would be right.
+    """The plan of a request over these columns, or an error that names the argument, what was passed, and what would be right.
 
-    Keys that are computed are columns of the schema by now, so ``request.by`` has names alone.
+    Computed keys are columns of the schema already, so ``request.by`` has names only.
     """
     check_columns(schema, request)
     time = _column(request.time, "time", schema)
@@ -133,7 +133,7 @@ def make_query(name: str, window: Window, measure: Measure, schema: pa.Schema) -
 
 
 def check_names(names: Iterable[str], where: str) -> None:
-    """Output names must differ."""
+    """Raise if two output columns have the same name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -183,7 +183,7 @@ def expression_of(text: str, schema: pa.Schema) -> Expression:
 
 
 def check_columns(schema: pa.Schema, request: Request) -> None:
-    """The columns that are named exist, and each but once."""
+    """Raise unless the columns that the request names exist, and no column name is used twice."""
     duplicates = {n for n in schema.names if schema.names.count(n) > 1}
     if duplicates:
         raise InvalidArgument(f"the data has several columns named {sorted(duplicates)[0]!r}; rename them")

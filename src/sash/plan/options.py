@@ -19,10 +19,10 @@ MOST_BUCKETS = 1 << 14
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream is handled: when windows are emitted, what is late, what is kept."""
+    """The options of a stream: when windows are emitted, which rows are late, what is stored."""
 
     ordered: bool = False
-    """Whether rows are declared to come in the order of time."""
+    """Whether rows are declared to be in the order of time."""
     store: Store = "auto"
     lateness: Duration | None = None
     emit: Emit = "final"
@@ -30,7 +30,7 @@ class StreamOptions:
     idle: Duration | None = None
     max_ahead: Duration | None = None
     watermark: Duration | None = None
-    """How far the watermark stays behind the newest row, where it advances by itself."""
+    """How far the watermark trails the newest row; None if it is advanced explicitly."""
     buckets: int | None = None
     plan: str = "auto"
 

@@ -1,4 +1,4 @@
-"""What is requested: windows, aggregates, keys and time, checked as far as that goes without columns."""
+"""A request: windows, aggregates, keys and time, checked as far as that is possible without a schema."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Request:
     trailing: bool = False
     """Whether each row gets windows of its own (``sash.over``)."""
     is_named: bool = False
-    """Whether the windows came with names, so that the result says which query a row belongs to."""
+    """Whether windows were passed by name, so that the result has a column with the query's name."""
 
     @staticmethod
     def of(windows: Any, aggs: Any, by: Any, time: Any, order_by: Any = None, *, empty: Any = False, trailing: bool = False) -> Request:
@@ -54,12 +54,12 @@ class Request:
         return Request(specs, calls, by, time, order_by, empty, trailing, is_named)
 
     def over_keys(self, names: Sequence[str]) -> Request:
-        """The same where keys that are expressions have become columns of these names."""
+        """The request with its keys replaced by columns of these names."""
         return replace(self, by=tuple(names))
 
     @property
     def column_names(self) -> list[str]:
-        """The columns that ``by``, ``time`` and ``order_by`` name, those that are names."""
+        """The columns that ``by``, ``time`` and ``order_by`` name; expressions are left out."""
         names = [*_listed(self.by), self.time, *_listed(self.order_by)]
         return [name for name in names if isinstance(name, str)]
 

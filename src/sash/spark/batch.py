@@ -15,20 +15,20 @@ from sash.slicing.batch.fragments import CELL, FIRST, Layout
 from sash.slicing.batch.results import output_schema
 from sash.slicing.batch.time_blocks import BLOCK
 from sash.spark import needs, sql
-from sash.spark.catalyst import STATEMENTS, input_type
-from sash.spark.frames import TIME_WINDOW, functions_for, marked
+from sash.spark.catalyst import CATALYST_AGGREGATES, input_type
+from sash.spark.frames import TIME_WINDOW, functions_for, with_metadata
 from sash.spark.glance import either
+from sash.spark.native import Rows, native_expression
 from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
-from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, shipped
+from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, worker_function
 from sash.spark.types import spark_schema
-from sash.spark.wholes import Rows, whole
 
 ROWS_AT_ONCE = 1 << 20
-"""A worker holds at least this many rows, or slices, at a time, if a partition has them."""
+"""A worker reads at least this many rows, or slices, into memory at once, if the partition has as many."""
 MORE_AT_ONCE = 4
-"""So many times as many where they cannot become very many windows: a partition that is held need not be sorted on disk."""
+"""Up to this many times ``ROWS_AT_ONCE`` where rows become few windows: a partition that fits into memory is not sorted on disk."""
 MOST_PER_ROW = 24
-"""Windows that a row may be in for that, given ``MORE_AT_ONCE`` times over."""
+"""``ROWS_AT_ONCE`` rows may become this many windows each; the fewer windows a row is in, the more rows are read at once."""
 
 
 def aggregate_frame(frame: Any, request: Request, requested: str = "auto") -> Any:
@@ -37,25 +37,25 @@ def aggregate_frame(frame: Any, request: Request, requested: str = "auto") -> An
     prepared = prepare(frame, request, requested)
     strategy = STRATEGIES[prepared.decision.choice]
     if prepared.decision.or_rows:
-        found = either(
+        result = either(
             prepared.frame, prepared.plan, lambda f: strategy(replace(prepared, frame=f)), lambda f: rows(replace(prepared, frame=f))
         )
     else:
-        found = strategy(prepared)
-    return marked(found, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else found
+        result = strategy(prepared)
+    return with_metadata(result, WINDOW, TIME_WINDOW) if pa.types.is_timestamp(prepared.plan.measure.type) else result
 
 
 def rows_at_once(plan: Plan) -> int:
-    """How many rows, or slices, a worker holds."""
+    """How many rows, or slices, a worker has in memory at once."""
     windows = MOST_PER_ROW if plan.empty else sum(q.shape.windows_per_row or MOST_PER_ROW for q in plan.queries)
     return ROWS_AT_ONCE * max(1, min(MORE_AT_ONCE, MOST_PER_ROW // windows))
 
 
-# Spark's own aggregation, where a window is a slice.
+# Spark's own aggregation, where every window is one slice.
 
 
 def plain(prepared: Prepared) -> Any:
-    """Windows that lie apart: one aggregation by key and window."""
+    """Windows that do not overlap: one aggregation by key and window."""
     plan, F = prepared.plan, functions_for(prepared.frame)
     (query,) = plan.queries
     shape = query.shape
@@ -64,7 +64,7 @@ def plain(prepared: Prepared) -> Any:
     if shape.leaves_gaps:
         sliced = sliced.where(f"{sql.quoted(TICK)} < {sql.quoted(CELL)} + {size}L")
     rows = Rows(sql.quoted(TICK), plan.order_by, sql.quoted(CELL), size, bool(plan.by))
-    results = [F.expr(whole(c, rows)).alias(_result(k)) for k, c in enumerate(plan.columns)]
+    results = [F.expr(native_expression(c, rows)).alias(_result(k)) for k, c in enumerate(plan.columns)]
     grouped = sliced.groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*results)
     start = sql.quoted(CELL)
     if shape.is_whole:
@@ -98,7 +98,7 @@ def _keys(F: Any, plan: Plan) -> list[Any]:
 
 
 def _placed(prepared: Prepared) -> Any:
-    """The rows themselves, with their tick and where their window starts."""
+    """The rows with their tick and the start of their window."""
     plan = prepared.plan
     ticked = prepared.frame.selectExpr("*", f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
     return ticked.selectExpr("*", f"{sql.start(sql.quoted(TICK), plan)} as {sql.quoted(CELL)}")
@@ -129,9 +129,9 @@ def catalyst(prepared: Prepared) -> Any:
     fields: dict[str, str] = {}
     for k, column in enumerate(plan.columns):
         x = sql.quoted(_input(k))
-        fields.setdefault(layout.held[k], f"count({x})")
-        stated = STATEMENTS[column.call.aggregate.name].partial(x, input_type(column))
-        fields |= dict(zip(layout.states[k], stated, strict=True))
+        fields.setdefault(layout.count_columns[k], f"count({x})")
+        texts = CATALYST_AGGREGATES[column.call.aggregate.name].partial(x, input_type(column))
+        fields |= dict(zip(layout.states[k], texts, strict=True))
     partials = [F.expr(text).alias(name) for name, text in fields.items()]
     slices = _sliced(prepared).groupBy(*_keys(F, plan), F.expr(sql.quoted(CELL))).agg(*partials)
     return _assembled(prepared, slices, sql.quoted(CELL))
@@ -147,13 +147,13 @@ def _assembled(prepared: Prepared, slices: Any, position: str) -> Any:
 
 
 def _in_blocks(frame: Any, position: str, back: int, ahead: int, length: int) -> Any:
-    """Each row once for every block that needs it."""
+    """The frame with each row once for every block that needs it."""
     low, high = (f"coalesce({sql.block_of(f'({position} + {move}L)', length)}, 0L)" for move in (back, ahead))
     return frame.selectExpr("*", f"explode(sequence({low}, {high})) as {sql.quoted(BLOCK)}")
 
 
 def _gathered(frame: Any, plan: Plan, blocks: Blocks | None) -> Any:
-    """A key's rows (or a block's) in one partition."""
+    """The frame repartitioned, so that a key's rows (or a block's) are in one partition."""
     F = functions_for(frame)
     apart = [*sql.key(plan), *([] if blocks is None else [sql.quoted(BLOCK)])]
     return frame.repartition(*[F.expr(text) for text in apart]) if apart else frame.repartition(1)
@@ -161,7 +161,7 @@ def _gathered(frame: Any, plan: Plan, blocks: Blocks | None) -> Any:
 
 def _mapped(frame: Any, task: Task, schema: Any) -> Any:
     numbered = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
-    return numbered.mapInArrow(shipped(task, frame.columns), schema)
+    return numbered.mapInArrow(worker_function(task, frame.columns), schema)
 
 
 # Slices in Arrow, before the shuffle.
@@ -178,7 +178,7 @@ def fragments(prepared: Prepared) -> Any:
 
 
 def rows(prepared: Prepared) -> Any:
-    """Rows by key and time; windows are cut from them."""
+    """Rows shuffled by key and sorted by time; the worker cuts windows from them."""
     narrow, plan, blocks = prepared.frame, prepared.plan, prepared.decision.blocks
     position = f"({sql.ticks(plan.time, plan.measure)})"
     if blocks is not None:

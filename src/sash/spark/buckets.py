@@ -10,21 +10,21 @@ MASK = 0xFFFFFFFF
 
 @lru_cache
 def labels(count: int) -> tuple[int, ...]:
-    """A number for each bucket such that Spark's hash of it gives each remainder by ``count`` once.
+    """A number for each bucket, such that Spark's hashes of these numbers have each remainder modulo ``count`` once.
 
-    The buckets are then spread evenly over as many partitions as ``count`` is a multiple of. Zero is always among the numbers, so that a
-    checkpoint with another count of buckets is found out by the bucket of that number.
+    Buckets are then spread evenly over any number of partitions that divides ``count``. Zero is always among the numbers, so the bucket
+    with that number notices a checkpoint that has another count of buckets.
     """
-    found: dict[int, int] = {}
+    number_of: dict[int, int] = {}
     number = 0
-    while len(found) < count:
-        found.setdefault(spark_hash(number) % count, number)
+    while len(number_of) < count:
+        number_of.setdefault(spark_hash(number) % count, number)
         number += 1
-    return tuple(found[k] for k in range(count))
+    return tuple(number_of[k] for k in range(count))
 
 
 def spark_hash(value: int) -> int:
-    """What Spark's ``hash`` gives for an integer of 32 bits: Murmur3, as a number with a sign."""
+    """What Spark's ``hash`` returns for a 32-bit integer: Murmur3, signed."""
     k = _rotated(value * 0xCC9E2D51 & MASK, 15) * 0x1B873593 & MASK
     h = (_rotated(SEED ^ k, 13) * 5 + 0xE6546B64) & MASK
     h ^= 4

@@ -1,7 +1,7 @@
-"""Aggregates as Catalyst states them: the fields of their partials over a slice, and their results where a window is a slice.
+"""Aggregates as SQL expressions for Catalyst: the fields of their partials over a slice, and their results where a window is one slice.
 
-Each statement speaks of one column of inputs, null where the row does not count; it may look at the column as often as it likes, since
-Spark computes equal aggregates once.
+Each expression reads one column of inputs, which is null where the row does not count. It may repeat an aggregate, since Spark computes
+equal aggregates once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ TOO_LARGE = "sum: the exact sum of a window does not fit in 64 bits; cast the co
 
 
 @dataclass(frozen=True)
-class Statement:
+class CatalystAggregate:
     """How Catalyst computes an aggregate of one input."""
 
     partial: Callable[[str, pa.DataType], tuple[str, ...]]
-    """The fields of the stored partial."""
+    """SQL for the fields of the partial, from the input's text and type."""
     result: Callable[[str, pa.DataType], str]
-    """The result over all rows."""
+    """SQL for the result over all rows."""
 
 
 def _is_long(t: pa.DataType) -> bool:
@@ -69,41 +69,41 @@ def _avg_result(x: str, t: pa.DataType) -> str:
     return f"(cast({high} as double) * 4294967296.0D + cast({low} as double)) / nullif(count({x}), 0)"
 
 
-def _ordered(function: str) -> Statement:
+def _ordered(function: str) -> CatalystAggregate:
     def partial(x: str, t: pa.DataType) -> tuple[str, ...]:
-        found = f"{function}({x})"
+        extreme = f"{function}({x})"
         if pa.types.is_timestamp(t):
-            return (micros(found, t),)
-        return (f"unix_date({found})",) if pa.types.is_date(t) else (found,)
+            return (micros(extreme, t),)
+        return (f"unix_date({extreme})",) if pa.types.is_date(t) else (extreme,)
 
-    return Statement(partial, lambda x, t: f"{function}({x})")
+    return CatalystAggregate(partial, lambda x, t: f"{function}({x})")
 
 
-def _moments(function: str) -> Statement:
+def _moments(function: str) -> CatalystAggregate:
     def partial(x: str, t: pa.DataType) -> tuple[str, ...]:
         d, n = f"cast({x} as double)", f"count({x})"
         return f"cast({n} as double)", f"avg({d})", f"var_pop({d}) * {n}", f"{n} > 0"
 
-    return Statement(partial, lambda x, t: f"{function}(cast({x} as double))")
+    return CatalystAggregate(partial, lambda x, t: f"{function}(cast({x} as double))")
 
 
-STATEMENTS = {
-    "count": Statement(lambda x, t: (f"count({x})",), lambda x, t: f"count({x})"),
-    "sum": Statement(_sum_partial, _sum_result),
-    "avg": Statement(lambda x, t: (*_sum_partial(x, t), f"count({x})"), _avg_result),
+CATALYST_AGGREGATES = {
+    "count": CatalystAggregate(lambda x, t: (f"count({x})",), lambda x, t: f"count({x})"),
+    "sum": CatalystAggregate(_sum_partial, _sum_result),
+    "avg": CatalystAggregate(lambda x, t: (*_sum_partial(x, t), f"count({x})"), _avg_result),
     "min": _ordered("min"),
     "max": _ordered("max"),
     **{name: _moments(name) for name in ("var_pop", "var_samp", "stddev_pop", "stddev_samp")},
 }
 
 
-def unstated(column: Column) -> str | None:
-    """Why Catalyst cannot state an aggregate; None if it can."""
+def why_not_catalyst(column: Column) -> str | None:
+    """Why Catalyst cannot compute an aggregate's partials; None if it can."""
     aggregate = column.call.aggregate
     name = aggregate.name
     if registry().get(name) is not type(aggregate):
         return f"{aggregate.label} is the user's own"
-    if name not in STATEMENTS:
+    if name not in CATALYST_AGGREGATES:
         return f"Catalyst has no mergeable partial for {name}"
     if len(column.inputs) > 1:
         return f"{column.call!r} has several inputs"
@@ -117,5 +117,5 @@ def unstated(column: Column) -> str | None:
 
 
 def input_type(column: Column) -> pa.DataType:
-    """The type that a statement is given."""
+    """The type of the column that an aggregate's Catalyst expressions read."""
     return column.types[0] if column.types else pa.int64()

@@ -1,4 +1,4 @@
-"""``sash.spark.check``: whether a query can go on from a checkpoint, before it is started."""
+"""``sash.spark.check``: whether a query can resume from a checkpoint, before it is started."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ STATE_VARIABLE = "sash"
 
 
 def check(frame: Any, checkpoint: str) -> None:
-    """Raise `sash.errors.InvalidSnapshot` if a query cannot go on from a checkpoint, and name the difference.
+    """Raise `sash.errors.InvalidSnapshot` if a query cannot resume from a checkpoint, and name the difference.
 
     Without it, the first micro-batch that has rows fails with the same message. A folder in which no query has run yet is fine.
 
     Args:
-        frame: What `sash.aggregate` or `sash.over` returned for a stream, or a frame made from it that still has the window (or the time)
-            among its columns.
+        frame: What `sash.aggregate` or `sash.over` returned for a stream, or a frame derived from it that still has the window (or time)
+            column.
         checkpoint: The folder that `checkpointLocation` names.
 
     Examples:
@@ -38,12 +38,12 @@ def check(frame: Any, checkpoint: str) -> None:
         )
     if any(json.loads(text).get("plan") == "plain" for text in requested):
         raise InvalidArgument(
-            "plan='plain' keeps Spark's own state, which does not name the query that it is of: there is nothing to compare with"
+            "plan='plain' uses Spark's own state, which does not record the query that it belongs to: there is nothing to compare with"
         )
     for old in _queries(frame.sparkSession, str(checkpoint)):
-        found = [other_query(old, json.loads(text)) for text in requested]
-        if all(problem is not None for problem in found):
-            raise InvalidSnapshot(found[0])
+        problems = [other_query(old, json.loads(text)) for text in requested]
+        if all(problem is not None for problem in problems):
+            raise InvalidSnapshot(problems[0])
 
 
 def _queries(session: Any, checkpoint: str) -> list[dict[str, Any]]:
@@ -54,10 +54,10 @@ def _queries(session: Any, checkpoint: str) -> list[dict[str, Any]]:
         if "CANNOT_READ" in str(error) or "does not exist" in str(error) or "PATH_NOT_FOUND" in str(error) or "OFFSET" in str(error):
             return []  # nothing has run there yet
         raise
-    found = []
+    queries = []
     for operator in sorted({row.operatorId for row in operators if "transformWithState" in row.operatorName}):
         reader = session.read.format("statestore").option("operatorId", operator).option("stateVarName", STATE_VARIABLE)
         values = reader.load(checkpoint).where(f"{quoted('key')} is not null and user_map_key.name = '{manifests.QUERY}'")
         rows = values.selectExpr("user_map_value.value as value").limit(1).collect()
-        found += [encoding.to_json(bytes(row.value), "the state's query") for row in rows]
-    return found
+        queries += [encoding.to_json(bytes(row.value), "the state's query") for row in rows]
+    return queries

@@ -1,4 +1,4 @@
-"""What ``sash.aggregate`` and ``sash.over`` will do with a Spark frame."""
+"""The plans of ``sash.aggregate`` and ``sash.over`` on Spark frames as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STAGES = {
 
 
 def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list[str]:
-    """What a stream will do, as lines of text; nothing is started."""
+    """The plan of a stream as lines of text; nothing is started."""
     prepared = prepare_stream(frame, request, options)
     plan, clock, options, decision = prepared.plan, prepared.clock, prepared.options, prepared.decision
     lines = _queries(frame, request, plan, "a stream of Spark")
@@ -63,11 +63,11 @@ def _columns(calls: tuple[Call, ...], plan: Plan) -> list[str]:
 
 
 def _advice(frame: Any) -> list[str]:
-    """What the session could do better; it is the user's, so nothing is set."""
+    """Hints for the session's settings; the session is the user's, so nothing is set."""
     limit = frame.sparkSession.conf.get(BYTES_PER_BATCH, None)
     if str(limit) == ANY_SIZE:
         return []
     return [
-        f"  hint: {BYTES_PER_BATCH} is {limit or 'not set'}, so Spark adds up a batch's bytes after every row that goes to Python;",
-        f"    spark.conf.set({BYTES_PER_BATCH!r}, {ANY_SIZE!r}) leaves that out, and maxRecordsPerBatch still bounds a batch",
+        f"  hint: {BYTES_PER_BATCH} is {limit or 'not set'}, so Spark adds up a batch's bytes after every row that it sends to Python;",
+        f"    spark.conf.set({BYTES_PER_BATCH!r}, {ANY_SIZE!r}) turns that off, and maxRecordsPerBatch still bounds a batch",
     ]

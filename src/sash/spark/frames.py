@@ -1,4 +1,4 @@
-"""Spark's frames: of which kind they are, keys that are computed, and metadata of columns."""
+"""Spark frames: classic or Connect, computed keys, and metadata of columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sash.spark.sql import quoted
 from sash.spark.types import arrow_schema
 
 QUERY = "sash.query"
-"""Metadata of a result's column: the query that it comes from."""
+"""Metadata of a result's column: the query that it is a result of."""
 TIME_WINDOW = {"spark.timeWindow": True}
 """Tells Spark's own ``window`` and ``window_time`` that a column is a window."""
 
@@ -29,8 +29,8 @@ def functions_for(frame: Any) -> Any:
     return import_module("pyspark.sql.connect.functions" if is_connect(frame) else "pyspark.sql.functions")
 
 
-def marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
-    """A frame whose column of this name has metadata for Spark."""
+def with_metadata(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
+    """The frame, with metadata for Spark on the column of this name."""
     F = functions_for(frame)
 
     def column(n: str) -> Any:
@@ -39,8 +39,8 @@ def marked(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
     return frame.select(*[column(n).alias(n, metadata=metadata) if n == name else column(n) for n in frame.columns])
 
 
-def keyed(frame: Any, request: Request) -> tuple[Any, Request]:
-    """A frame with the keys that are computed as columns of their own, and the request over those."""
+def with_key_columns(frame: Any, request: Request) -> tuple[Any, Request]:
+    """The frame with computed keys as columns of their own, and the request over those columns."""
     grouping = grouping_of(request.by, arrow_schema(frame.schema))
     if grouping.computed:
         frame = frame.selectExpr("*", *[f"{e.spark_sql()} as {quoted(name)}" for name, e in grouping.computed.items()])
@@ -48,7 +48,7 @@ def keyed(frame: Any, request: Request) -> tuple[Any, Request]:
 
 
 def flattened_frame(frame: Any) -> Any:
-    """A result with a window's ends as columns of their own."""
+    """The result with the ends of a window as columns instead of a struct."""
     F = functions_for(frame)
     schema: pa.Schema = arrow_schema(frame.schema)
     flat_names(schema)

@@ -1,4 +1,4 @@
-"""What has to be installed besides Spark itself, looked for before a job starts."""
+"""Packages that are needed besides Spark itself, checked before a job starts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ STREAM = {**BATCH, "google.protobuf": "protobuf"}
 
 
 def check(needed: dict[str, str], what: str) -> None:
-    """Raise if a package is missing, and say how to get it.
+    """Raise if a package is missing, and say how to install it.
 
     >>> check(BATCH, "a batch")
     """
-    missing = [package for module, package in needed.items() if not _is_there(module)]
+    missing = [package for module, package in needed.items() if not _is_installed(module)]
     if missing:
         names = " and ".join(missing)
         raise MissingPackage(
@@ -24,7 +24,7 @@ def check(needed: dict[str, str], what: str) -> None:
         )
 
 
-def _is_there(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
     except ModuleNotFoundError:  # not even the package around it

@@ -1,4 +1,4 @@
-"""Code of users' own, which goes to the workers with a request: functions of aggregates, classes of windows, and the text of both."""
+"""Users' code that is sent to the workers with a request: functions of aggregates, classes of windows, and their source text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sash.plan.request import Request
 def own_functions(request: Request) -> list[Callable[..., Any]]:
     """The functions of users' own aggregates."""
     aggregates = [call.aggregate for call in request.aggs]
-    found = [(a.lift, a.combine, a.lower, a.invert) for a in aggregates if isinstance(a, UserAggregate)]
-    return [f for group in found for f in group if f is not None]
+    functions = [(a.lift, a.combine, a.lower, a.invert) for a in aggregates if isinstance(a, UserAggregate)]
+    return [f for group in functions for f in group if f is not None]
 
 
 def own_windows(request: Request) -> list[type]:
@@ -28,10 +28,10 @@ def own_windows(request: Request) -> list[type]:
 
 
 def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
-    """The text of the files that users' functions stand in: kernels are made from text, and a worker may not have the file."""
+    """The text of the files that define users' functions: kernels are generated from text, and a worker may not have the file."""
     import linecache
 
-    found: dict[str, str] = {}
+    sources: dict[str, str] = {}
     seen: set[int] = set()
     waiting = [f for f in functions if isinstance(f, FunctionType)]
     while waiting:
@@ -42,15 +42,15 @@ def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
         name = function.__code__.co_filename
         lines = linecache.getlines(name, function.__globals__)
         if lines:
-            found[name] = "".join(lines)
+            sources[name] = "".join(lines)
         used = [function.__globals__.get(n) for n in function.__code__.co_names]
         waiting += [f for f in used if isinstance(f, FunctionType) and not (f.__module__ or "").startswith("sash.")]
-    return found
+    return sources
 
 
 @contextmanager
 def by_value(request: Request) -> Iterator[None]:
-    """While it lasts, the modules that users' functions and windows stand in are pickled with them: workers need not have them."""
+    """Inside, the modules that define users' functions and windows are pickled by value: workers need not have them."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     names = {f.__module__ for f in own_functions(request)} | {c.__module__ for c in own_windows(request)}
     with ExitStack() as stack:

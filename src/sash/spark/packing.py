@@ -1,8 +1,8 @@
-"""A value and the place of its row in a window as one number: of rows with equal values the first one is the extreme one.
+"""A value and the place of its row in a window packed into one number, so that the first of the rows with an extreme value wins.
 
-Spark aggregates numbers by hashing, and structs by sorting, which is two to three times slower. A 64-bit number has room for a place and
-for a value that is small or has few digits; any other value goes into a decimal, with its place, which is slower. A value itself tells
-which of both holds it, so the extreme value tells where its first row is to be looked for.
+Spark aggregates numbers by hashing, and structs by sorting, which is two to three times slower. 64 bits are enough for a place and a
+value that is small or has few digits; any other value is packed into a decimal with its place, which is slower. The value alone decides
+which of the two is used, so the extreme value says in which of them to look for its first row.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from sash.spark.sql import where
 LONGEST = 1 << 40
 """The longest windows whose places are packed, in ticks."""
 MOST_DIGITS = 4
-"""A double may have so many digits behind the point to be packed as a whole number."""
+"""Doubles with at most this many digits behind the point are packed as whole numbers."""
 COMMON = 10**6
-"""Doubles up to this size should find room, at the price of digits."""
+"""Doubles up to this size should fit, at the price of digits."""
 NEAR = 1 << 50
-"""Times are packed by how far they are from their window, if no further than this."""
+"""Times are packed by their distance from their window, if it is less than this."""
 
 
 LOW = 22
-"""Bits of a large number that stand beside its row's place."""
+"""How many bits of a large number are packed beside its row's place."""
 STEPS = range(-3, 6)
 """The magnitudes, by ``2**10``, that most doubles have."""
 
@@ -50,7 +50,7 @@ class Packing:
         return f"({self.small.replace('{}', value)})"
 
     def large_of(self, value: str, bits: int, place: str) -> str:
-        """Any value's number, and a place of so many bits, as a decimal."""
+        """Any value's number and a place of ``bits`` bits, as a decimal."""
         high, low = (part.replace("{}", value) for part in (self.high, self.low))
         return f"(cast({high} as decimal(18,0)) * {1 << LOW + bits}BD + cast({low} * {1 << bits}L + {place} as decimal(20,0)))"
 
@@ -59,19 +59,19 @@ def packing(column: str, t: pa.DataType, start: str, size: int) -> Packing | Non
     """How a column is packed beside places in windows of ``size`` ticks that begin at ``start``; None if it cannot be."""
     if not 0 < size < LONGEST:
         return None
-    room = 1 << 62 - place_bits(size)
+    limit = 1 << 62 - place_bits(size)
     if pa.types.is_floating(t):
-        return Packing(f"cast({column} as double)", _with_few_digits(room), *_by_magnitude())
+        return Packing(f"cast({column} as double)", _with_few_digits(limit), *_by_magnitude())
     high, low = f"shiftright({{}}, {LOW})", f"({{}} & {(1 << LOW) - 1}L)"
     if pa.types.is_timestamp(t):
-        near = f"case when {{}} > {start} - {min(room, NEAR)}L and {{}} < {start} + {min(room, NEAR)}L then {{}} - {start} end"
+        near = f"case when {{}} > {start} - {min(limit, NEAR)}L and {{}} < {start} + {min(limit, NEAR)}L then {{}} - {start} end"
         return Packing(sql.micros(column, t), near, high, low)
     value = _whole(column, t)
     if not value:
         return None
-    if _largest(t) < room:
+    if _largest(t) < limit:
         return Packing(value, "{}", high, low, is_always_small=True)
-    return Packing(value, f"case when {{}} > -{room}L and {{}} < {room}L then {{}} end", high, low)
+    return Packing(value, f"case when {{}} > -{limit}L and {{}} < {limit}L then {{}} end", high, low)
 
 
 def place_bits(size: int) -> int:
@@ -80,7 +80,7 @@ def place_bits(size: int) -> int:
 
 
 def _largest(t: pa.DataType) -> int:
-    """No number that stands for a value of a type is larger."""
+    """A bound on the numbers that represent values of a type."""
     if pa.types.is_decimal(t):
         return int(10**t.precision)
     return 1 if pa.types.is_boolean(t) else int(1 << t.bit_width - 1)
@@ -95,19 +95,19 @@ def _whole(column: str, t: pa.DataType) -> str:
     return f"cast({column} as bigint)" if pa.types.is_integer(t) or pa.types.is_boolean(t) else ""
 
 
-def _with_few_digits(room: int) -> str:
-    """Doubles that a few digits behind the point tell from all others, as most that people write down: 21.5, 1999.99."""
-    digits = next((d for d in range(MOST_DIGITS, 0, -1) if room >= COMMON * 10**d), 0)
+def _with_few_digits(limit: int) -> str:
+    """SQL for doubles that a few digits behind the point identify, like 21.5 and 1999.99; null for others."""
+    digits = next((d for d in range(MOST_DIGITS, 0, -1) if limit >= COMMON * 10**d), 0)
     scale = f"{10**digits}D"
     number = f"rint({{}} * {scale})"
-    return f"case when {number} / {scale} = {{}} and abs({number}) < {room}D then cast({number} as bigint) end"
+    return f"case when {number} / {scale} = {{}} and abs({number}) < {limit}D then cast({number} as bigint) end"
 
 
 def _by_magnitude() -> tuple[str, str]:
     """Any double but zero as a whole number: its magnitude by ``2**10``, then all of its bits.
 
-    Numbers between ``2**10j`` and ``2**(10j + 10)``, times ``2**(52 - 10j)``, are whole and below ``2**62``. What is common is written out;
-    what is rare is said in a lambda, which Spark does not compile: code that is too long runs slowly as a whole.
+    Numbers between ``2**10j`` and ``2**(10j + 10)``, times ``2**(52 - 10j)``, are whole and below ``2**62``. Common magnitudes are
+    written out; rare ones use a lambda, which Spark does not compile: if the generated code is too long, all of it runs slowly.
     """
     size, sign = "abs({})", "if({} < 0, -1L, 1L)"
 
@@ -125,9 +125,9 @@ def _rare(part: int) -> str:
     step = "floor(log2(a) / 10D)"  # rounding may put it one too high or too low
     step = f"transform(array({step}), j -> j + if(a >= pow(2D, 10 * j + 10), 1L, 0L) - if(a < pow(2D, 10 * j), 1L, 0L))[0]"
     bits = "cast(a * pow(2D, 26 - 5 * k) * pow(2D, 26 - 5 * k) as bigint)"  # in two steps, since one may be too large for a double
-    found = (f"(k + 110) * {1 << 62 - LOW}L + shiftright({bits}, {LOW})", f"({bits} & {(1 << LOW) - 1}L)")[part]
+    value = (f"(k + 110) * {1 << 62 - LOW}L + shiftright({bits}, {LOW})", f"({bits} & {(1 << LOW) - 1}L)")[part]
     special = f"when isnan(a) then {(2 << 50, 0)[part]}L when a = double('inf') then {(1 << 50, 0)[part]}L"
-    return f"transform(array(abs({{}})), a -> case {special} else transform(array({step}), k -> {found})[0] end)[0]"
+    return f"transform(array(abs({{}})), a -> case {special} else transform(array({step}), k -> {value})[0] end)[0]"
 
 
 def first_extreme(x: str, by: Packing, condition: str, place: str, size: int, *, largest: bool) -> str:

@@ -1,4 +1,4 @@
-"""A partition as it streams by: tables of whole keys, and a key too large for one table piece by piece."""
+"""A partition as a stream of tables: whole keys together, and a key too large for one table piece by piece."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sash.spark.row_order import ORDER, TIME_BITS
 from sash.spark.runs import Runs
 
 MOST_BYTES = 1 << 28
-"""Rows that are wide are held in smaller numbers."""
+"""A table is cut at this size even if it has fewer rows than allowed."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Piece:
 
     @property
     def last_order(self) -> int:
-        """What the last row was sorted by: all later rows of the partition sort there or behind it."""
+        """The sort key of the last row: all later rows of the partition have the same or a greater one."""
         return int(numbers(self.table.column(ORDER).slice(self.table.num_rows - 1))[0])
 
 
@@ -60,26 +60,26 @@ def pieces(
 
 
 def full_tables(batches: Iterable[pa.RecordBatch], most_rows: int) -> Iterator[pa.Table]:
-    """Batches joined to tables of as many rows as are held at once."""
-    held: list[pa.RecordBatch] = []
+    """Batches joined into tables of ``most_rows`` rows, or of ``MOST_BYTES`` if that is reached first."""
+    buffered: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
         if batch.num_rows:
-            held.append(batch)
+            buffered.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
         if rows >= most_rows or size >= MOST_BYTES:
-            yield pa.Table.from_batches(held)
-            held, rows, size = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
+            yield pa.Table.from_batches(buffered)
+            buffered, rows, size = [], 0, 0
+    if buffered:
+        yield pa.Table.from_batches(buffered)
 
 
 def _grouped(tables: Iterable[pa.Table], most_rows: int, split: bool) -> Iterator[Piece]:
     """Sorted tables, cut between keys."""
     rest: pa.Table | None = None
     inside: int | None = None
-    for given in tables:
-        table = given if rest is None else pa.concat_tables([rest, given])
+    for incoming in tables:
+        table = incoming if rest is None else pa.concat_tables([rest, incoming])
         rest = None
         groups = numbers(table.column(ORDER)) >> TIME_BITS
         if inside is not None:

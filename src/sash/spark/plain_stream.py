@@ -1,7 +1,7 @@
 """``plan="plain"`` on a stream: Spark's own aggregation with Spark's own state, where that has the same results.
 
-It is for tumbling windows with aggregates that Spark's functions compute, and is never chosen by itself: Spark's state does not say of
-which query it is, so the checkpoint of another query is not refused, and Spark does not count rows that come too late.
+It is for tumbling windows with aggregates that Spark's functions compute, and is never chosen automatically: Spark's state does not record
+the query it belongs to, so the checkpoint of another query is not refused, and Spark does not count late rows.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from sash.plan.logical import WINDOW, Column, Plan
 from sash.slicing.batch.results import output_schema
 from sash.spark import sql
 from sash.spark.frames import functions_for
+from sash.spark.native import Rows, native_expression, why_not_native
 from sash.spark.progress import PLAIN
 from sash.spark.types import spark_schema
-from sash.spark.watermarks import Clocked, metrics_name
-from sash.spark.wholes import Rows, unspoken, whole
+from sash.spark.watermarks import Watermarked, metrics_name
 
 DISTINCT = "count_distinct"
-"""Spark has it in batches only."""
+"""Spark supports it in batches only."""
 
 
-def why_not_plain(plan: Plan, clock: Clocked) -> str | None:
-    """What Spark's own aggregation does otherwise, or not at all; None if its results are the same."""
+def why_not_plain(plan: Plan, clock: Watermarked) -> str | None:
+    """Why Spark's own aggregation would not have the same results; None if it would."""
     shapes = [q.shape for q in plan.queries]
     periodic = shapes[0].as_periodic
     if len(shapes) != 1 or periodic is None or periodic.size != periodic.every:
@@ -41,7 +41,7 @@ def why_not_plain(plan: Plan, clock: Clocked) -> str | None:
 def _why_not_of(column: Column, order_by: tuple[str, ...]) -> str | None:
     if column.call.aggregate.name == DISTINCT:
         return "Spark counts distinct values in batches only; approx_count_distinct works"
-    return unspoken(column, order_by)
+    return why_not_native(column, order_by)
 
 
 def plain_stream(narrow: Any, plan: Plan) -> Any:
@@ -52,12 +52,12 @@ def plain_stream(narrow: Any, plan: Plan) -> Any:
     assert shape is not None
     counts = [F.expr(f"count({time})").alias("rows"), F.expr(f"count_if({time} is null)").alias("without_time")]
     seen = narrow.observe(metrics_name(PLAIN), *counts).where(f"{time} is not null")
-    # The window is a column first, of which expressions can speak; Spark knows by its metadata that it closes.
+    # The window is a column first, so that expressions can read it; its metadata tells Spark that it closes.
     length, offset = f"{shape.size} microseconds", f"{shape.offset % shape.every} microseconds"
     windowed = seen.withColumn(HOME, F.window(F.col(time), length, length, offset))
     start = f"unix_micros({sql.quoted(HOME)}.start)"
     rows = Rows(f"unix_micros({time})", plan.order_by, start, shape.size, bool(plan.by))
-    results = [F.expr(whole(c, rows)).alias(f"@sash:out{k}") for k, c in enumerate(plan.columns)]
+    results = [F.expr(native_expression(c, rows)).alias(f"@sash:out{k}") for k, c in enumerate(plan.columns)]
     keys = [F.col(sql.quoted(name)) for name in plan.by]
     grouped = windowed.groupBy(*keys, F.col(sql.quoted(HOME))).agg(*results)
     columns = [F.lit(query.name).alias(output_schema(plan).names[0])] if plan.named else []

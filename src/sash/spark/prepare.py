@@ -1,4 +1,4 @@
-"""A request over a frame: checked against its columns, and turned into one over the columns that matter."""
+"""A request checked against a frame, and rewritten over the columns that it reads."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ import pyarrow as pa
 from sash.errors import InvalidArgument, InvalidExpression, InvalidType
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
-from sash.plan.choices.spark_choice import SparkDecision, choose_over, choose_spark, with_a_glance
+from sash.plan.choices.spark_choice import SparkDecision, choose_over, choose_spark, with_runtime_choice
 from sash.plan.logical import Column, Plan, check_columns, expression_of, make_plan, output_type
 from sash.plan.request import Request
 from sash.slicing.batch.over import over_names
 from sash.slicing.batch.results import output_schema
 from sash.slicing.rows.inputs import stored_form
 from sash.spark import sql
-from sash.spark.catalyst import unstated
+from sash.spark.catalyst import why_not_catalyst
 from sash.spark.glance import is_readable
+from sash.spark.native import why_not_native
 from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
-from sash.spark.wholes import unspoken
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A request over a frame, checked, and turned into one over the columns that matter."""
+    """A request checked against a frame, and rewritten over the columns that it reads."""
 
     frame: Any
-    """The columns that matter, expressions computed; rows without a time are gone, but for ``sash.over``."""
+    """The columns that the request reads, with expressions computed; rows without a time are dropped, except for ``sash.over``."""
     request: Request
     schema: pa.Schema
     plan: Plan
@@ -38,7 +38,7 @@ class Prepared:
 
 
 def prepare(frame: Any, request: Request, requested: str = "auto") -> Prepared:
-    """Check a request against a frame's columns, and choose; no job runs."""
+    """Check a request against a frame's columns, and choose a strategy; no job runs."""
     narrow, narrowed, schema = narrow_down(frame, request)
     plan = make_plan(schema, narrowed)
     if request.trailing:
@@ -50,20 +50,20 @@ def prepare(frame: Any, request: Request, requested: str = "auto") -> Prepared:
         decision = choose_spark(
             replace(plan, columns=_as_requested(plan, request.aggs)),
             forms,
-            [unstated(c) for c in plan.columns],
-            [unspoken(c, plan.order_by) for c in plan.columns],
+            [why_not_catalyst(c) for c in plan.columns],
+            [why_not_native(c, plan.order_by) for c in plan.columns],
             requested,
         )
         if requested == "auto" and is_readable(narrow):
-            decision = with_a_glance(plan, decision)
+            decision = with_runtime_choice(plan, decision)
     check_case(frame, names)
     return Prepared(narrow, narrowed, schema, plan, decision, request.aggs)
 
 
 def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tuple[Any, Request, pa.Schema]:
-    """The columns that matter, the request over them, and their types.
+    """The frame with the columns that a request reads, the request over them, and their types.
 
-    With ``timeless``, rows that have no time stay, for whoever counts them.
+    With ``timeless``, rows without a time are retained, so that they can be counted.
     """
     reserved = [name for name in frame.columns if name.startswith(RESERVED)]
     if reserved:
@@ -80,7 +80,7 @@ RESERVED = "@sash:"
 
 
 def _as_requested(plan: Plan, calls: tuple[Call, ...]) -> tuple[Column, ...]:
-    """The columns, with the calls as users know them."""
+    """The columns, with the calls as the user wrote them."""
     return tuple(replace(c, call=call) for c, call in zip(plan.columns, calls, strict=True))
 
 
@@ -100,7 +100,7 @@ def over_schema(frame: Any, plan: Plan) -> Any:
 
 
 def check_carried(frame: Any) -> None:
-    """All of a frame's columns go to Python and back."""
+    """Raise if Spark cannot send one of the frame's columns to Python and back."""
     for f in frame.schema.fields:
         if is_uncarried(f.dataType):
             t = f.dataType.simpleString()
@@ -108,7 +108,7 @@ def check_carried(frame: Any) -> None:
 
 
 def check_case(frame: Any, names: list[str]) -> None:
-    """Spark does not tell cases apart, unless it is told to."""
+    """Raise if two columns of the result differ in case alone, unless the session is case sensitive."""
     if str(frame.sparkSession.conf.get("spark.sql.caseSensitive", "false")).lower() == "true":
         return
     own = {name for name in frame.columns if names[: len(frame.columns)] == frame.columns}
@@ -117,7 +117,7 @@ def check_case(frame: Any, names: list[str]) -> None:
         other = seen.setdefault(name.lower(), name)
         if other != name and not (name in own and other in own):
             raise InvalidArgument(
-                f"the result would have columns named {other!r} and {name!r}, which Spark does not tell apart; use .alias(...)"
+                f"the result would have columns named {other!r} and {name!r}, which Spark treats as equal; use .alias(...)"
             )
 
 
@@ -128,17 +128,17 @@ def _refuse(t: pa.DataType, schema: Any, name: str) -> None:
 
 
 def _narrowed(frame: Any, request: Request, schema: pa.Schema, timeless: bool) -> tuple[Any, Request, pa.Schema]:
-    """The columns that matter, and the request over them: what an expression means is computed by Spark, once, in a column of its own."""
+    """The columns that a request reads, and the request over them: Spark evaluates each expression once, in a column of its own."""
     own = frame.columns if request.trailing else list(dict.fromkeys(request.column_names))
-    found: dict[str, str] = {}
+    projected: dict[str, str] = {}
     computed: dict[str, str] = {}
 
     def named(expression: Expression, text: str) -> str:
-        """The column that has an expression's value: one of the frame's, or a new one."""
+        """The name of the column that has an expression's value: one of the frame's, or a new one."""
         names = expression.columns(schema)
         if sql.is_column(expression, schema) and text == expression.spark_sql():
             if names[0] not in own:
-                found.setdefault(names[0], sql.quoted(names[0]))
+                projected.setdefault(names[0], sql.quoted(names[0]))
             return names[0]
         return computed.setdefault(text, f"{RESERVED}x{len(computed)}")
 
@@ -153,32 +153,32 @@ def _narrowed(frame: Any, request: Request, schema: pa.Schema, timeless: bool) -
                 text = f"case when {condition.spark_sql()} then {text} end"
             inputs.append(named(e, text))
         known = None if condition is None else named(condition, condition.spark_sql())
-        rewritten.append(replace(call, inputs=tuple(inputs), condition=known, given_alias=call.name))
+        rewritten.append(replace(call, inputs=tuple(inputs), condition=known, alias_name=call.name))
     has_time = f"{sql.quoted(str(request.time))} is not null"
 
     def where_timed(text: str) -> str:
         """On a row that has no time nothing is evaluated: an expression may have no value there."""
         return f"case when {has_time} then {text} end" if timeless else text
 
-    found |= {name: where_timed(text) for text, name in computed.items()}
+    projected |= {name: where_timed(text) for text, name in computed.items()}
     for text in (text for w in request.windows.values() for text in w.reads if text not in own):
-        found.setdefault(text, sql.quoted(text) if text in frame.columns else where_timed(parse(text).spark_sql()))
+        projected.setdefault(text, sql.quoted(text) if text in frame.columns else where_timed(parse(text).spark_sql()))
     columns = ["*"] if request.trailing else [sql.quoted(name) for name in own]
     narrow = frame if request.trailing or timeless else frame.where(has_time)
     try:
-        narrow = narrow.selectExpr(*columns, *[f"{text} as {sql.quoted(name)}" for name, text in found.items()])
+        narrow = narrow.selectExpr(*columns, *[f"{text} as {sql.quoted(name)}" for name, text in projected.items()])
         result = arrow_schema(narrow.schema)
     except Exception as error:
         if type(error).__name__ not in ("AnalysisException", "ParseException"):
             raise
         reason = str(error).partition(" SQLSTATE")[0].partition(";\n")[0]
-        raise InvalidExpression(f"Spark does not take an expression among {', '.join(found.values())}: {reason}") from None
-    for call, made in zip(request.aggs, rewritten, strict=True):
-        if made.condition is not None and not pa.types.is_boolean(result.field(made.condition).type):
-            t = result.field(made.condition).type
+        raise InvalidExpression(f"Spark does not take an expression among {', '.join(projected.values())}: {reason}") from None
+    for call, narrowed in zip(request.aggs, rewritten, strict=True):
+        if narrowed.condition is not None and not pa.types.is_boolean(result.field(narrowed.condition).type):
+            t = result.field(narrowed.condition).type
             raise InvalidArgument(f"where {call.condition!r} must be true or false for each row; it is {t}")
     texts = {name: text for text, name in computed.items()}
-    for name in found:
+    for name in projected:
         if result.field(name).type == OPAQUE or pa.types.is_null(result.field(name).type):
             t = narrow.schema[name].dataType.simpleString()
             raise InvalidType(f"{texts.get(name, name)!r} has the type {t}, which sash cannot read; cast it")

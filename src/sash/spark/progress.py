@@ -19,17 +19,17 @@ MEASURED = (
     "reached",
 )
 OF_INPUT = ("rows", "without_time", "ahead")
-"""What is known of a stream whose state is Spark's own (``plan="plain"``)."""
+"""The metrics of a stream whose state is Spark's own (``plan="plain"``)."""
 MOST = ("open_windows", "reached")
-"""Of these the largest of all buckets is reported, of the others their sum."""
+"""Metrics that are reported as the maximum over all buckets; the others are summed."""
 
 
 def _named(row: Any) -> dict[str, Any]:
-    """Metrics by name; on Connect they come as values and their schema."""
-    found: dict[str, Any] = row.asDict()
-    if set(found) == {"values", "schema"}:
-        return dict(zip([f["name"] for f in found["schema"]["fields"]], found["values"], strict=True))
-    return found
+    """Metrics by name; Connect has them as values and a schema."""
+    metrics: dict[str, Any] = row.asDict()
+    if set(metrics) == {"values", "schema"}:
+        return dict(zip([f["name"] for f in metrics["schema"]["fields"]], metrics["values"], strict=True))
+    return metrics
 
 
 def progress(query: Any) -> list[dict[str, Any]]:
@@ -40,11 +40,11 @@ def progress(query: Any) -> list[dict[str, Any]]:
 
     Returns:
         A dictionary for each micro-batch. `rows` (that have a time), `late_rows` of them (dropped), `without_time` and `ahead` (set aside)
-        count rows of the micro-batch; `slices`, `kept_rows` and `keys` are stored after it; `bytes_read` and `bytes_written` went out of
-        and into the state store; `open_windows` can still change: those with known edges, whatever the key, and each key's sessions and
+        count rows of the micro-batch; `slices`, `kept_rows` and `keys` are stored after it; `bytes_read` and `bytes_written` are of the
+        state store; `open_windows` can still change: those with known edges, whatever the key, and each key's sessions and
         the like. `watermark` is Spark's, as text; where Spark has none (integers, dates, timestamps without a zone) it is Sash's own, in
-        the unit of the time column. With `plan="plain"` the state is Spark's own, and what only Sash's state tells is None. Listeners
-        find the same among the observed metrics, under names that start with `sash:`.
+        the unit of the time column. With `plan="plain"` the state is Spark's own, and what only Sash's state has is None. Listeners
+        get the same numbers as observed metrics, under names that start with `sash:`.
 
     Examples:
         ```python
@@ -52,7 +52,7 @@ def progress(query: Any) -> list[dict[str, Any]]:
         print(sash.spark.progress(query)[-1]["late_rows"])
         ```
     """
-    found = []
+    batches = []
     for entry in query.recentProgress:
         metrics = dict(entry.observedMetrics or {})
         numbers = dict.fromkeys((*(m for m in MEASURED if m != "reached"), "ahead"), 0)
@@ -68,5 +68,5 @@ def progress(query: Any) -> list[dict[str, Any]]:
         is_plain = any(name.startswith(f"{PLAIN}:") for name in metrics)
         reported = {name: None if is_plain and name not in OF_INPUT else value for name, value in numbers.items()}
         watermark = dict(entry.eventTime or {}).get("watermark", reached)
-        found.append({"batch": entry.batchId, **reported, "watermark": watermark, "seconds": entry.batchDuration / 1000})
-    return found
+        batches.append({"batch": entry.batchId, **reported, "watermark": watermark, "seconds": entry.batchDuration / 1000})
+    return batches

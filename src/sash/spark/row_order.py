@@ -1,4 +1,4 @@
-"""One number per row that keeps a key's rows together and in the order of time: what rows are sorted by where they do not fit into memory.
+"""A sort key that groups a key's rows and orders them by time, for partitions that do not fit into memory.
 
 The upper bits are a hash of the key (and its block of time), the lower ones are time, as finely as the bits allow.
 """
@@ -26,7 +26,7 @@ HALF = 1 << (TIME_BITS - 1)
 
 
 def ordered(plan: Plan, table: pa.Table, position: str) -> pa.Table:
-    """The table with the number; ``position`` is the column of times, or of ticks."""
+    """The table with a column ``ORDER``; ``position`` is the column of times, or of ticks."""
     by = (*plan.by, *([BLOCK] if BLOCK in table.column_names else []))
     keys = encode(table, by)
     groups = np.zeros(max(1, keys.count), np.int64)
@@ -58,11 +58,11 @@ def _hashes(columns: list[pa.Array], count: int) -> Array:
 
 
 def shift(plan: Plan) -> int:
-    """How many of a tick's lowest bits are left out: none but of microseconds, which are told apart by the thousand."""
+    """How many of a tick's lowest bits are left out: none, except that of microseconds ten are."""
     return 10 if pa.types.is_timestamp(plan.measure.type) else 0
 
 
 def floor(plan: Plan, number: int) -> int | None:
-    """No row that sorts at or behind ``number`` is older than this tick; None if that cannot be said."""
+    """A tick that no row sorting at or behind ``number`` is older than; None if there is none."""
     part = number & ((1 << TIME_BITS) - 1)
     return None if part <= 1 else (part - HALF) << shift(plan)

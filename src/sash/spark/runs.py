@@ -1,4 +1,4 @@
-"""Rows that do not fit into memory, sorted: runs on the local disk, and tables that follow each other in their order.
+"""External sort: sorted runs on the local disk, merged into tables in their order.
 
 Runs are Arrow files that are mapped into memory, so a stretch of the order is a slice of each; no row is read before its turn.
 """
@@ -22,7 +22,7 @@ Array = npt.NDArray[Any]
 
 
 class Runs:
-    """Tables sorted by a column of numbers; equal numbers stay in the order in which they came."""
+    """Tables sorted by a column of numbers; equal numbers stay in their input order."""
 
     def __init__(self, column: str) -> None:
         self.column = column
@@ -39,7 +39,7 @@ class Runs:
         self._folder.cleanup()
 
     def add(self, table: pa.Table) -> None:
-        """One more run."""
+        """Sort a table and write it as one more run."""
         path = str(Path(self._folder.name) / f"{len(self._tables)}.arrow")
         ordered = table.take(pa.array(np.argsort(numbers(table.column(self.column)), kind="stable"))).combine_chunks()
         with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, ordered.schema) as writer:
@@ -49,7 +49,7 @@ class Runs:
         self._orders.append(numbers(mapped.column(self.column)))
 
     def merged(self, most_rows: int) -> Iterator[pa.Table]:
-        """All rows in order, about ``most_rows`` at a time; rows with equal numbers are never torn apart."""
+        """All rows in order, about ``most_rows`` at a time; rows with equal numbers are never split."""
         step = max(1, most_rows // (4 * len(self._orders)))
         samples = np.sort(np.concatenate([order[::step] for order in self._orders]))
         bounds = np.unique(samples[max(1, most_rows // step) :: max(1, most_rows // step)])

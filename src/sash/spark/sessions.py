@@ -12,9 +12,11 @@ from sash.errors import NoSpark
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+DAEMON = "spark.python.daemon.module"
+"""Spark's setting for the process that Python workers are forked from (:mod:`sash.spark.daemon`)."""
 BYTES_PER_BATCH = "spark.sql.execution.arrow.maxBytesPerBatch"
 ANY_SIZE = str((1 << 31) - 1)
-"""With this, a batch is bounded by its rows alone. With less, Spark adds all columns' sizes up after every row that goes to Python,
+"""With this, a batch is bounded by its rows alone. With less, Spark adds up all columns' sizes after every row that it sends to Python,
 which takes longer than copying the row."""
 
 
@@ -60,6 +62,7 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
         # What streams need, and what makes a micro-batch write its changes instead of whole files.
         PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        DAEMON: "sash.spark.daemon",
     }
     builder = SparkSession.builder
     for name, value in {**defaults, **(settings or {})}.items():

@@ -15,7 +15,7 @@ _archives: list[bytes] = []
 
 
 def archive() -> bytes | None:
-    """What was shipped by this process, if anything: stateful operators on Connect do not see the session's artifacts, so it goes along."""
+    """The zip that this process shipped, if any. It is part of every task, since stateful operators on Connect do not see artifacts."""
     return _archives[-1] if _archives else None
 
 

@@ -1,4 +1,4 @@
-"""The pieces of Spark SQL that frames are built from: names, ticks, edges, blocks of time."""
+"""Snippets of Spark SQL that frames are built from: names, ticks, edges, blocks of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DAY = 86_400_000_000
 
 
 def quoted(name: str) -> str:
-    """A column's name as it stands in SQL."""
+    """A column's name quoted for SQL."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -26,7 +26,7 @@ def is_column(expression: Expression, schema: pa.Schema) -> bool:
 
 
 def text(value: str) -> str:
-    """Text as it stands in SQL."""
+    """A string literal of SQL."""
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -46,12 +46,12 @@ def ticks(time: str, measure: Measure) -> str:
     if not pa.types.is_int64(t):
         return f"cast({column} as bigint)"
     far = FAR_AHEAD >> 1
-    message = text(f"the time column {time!r} holds a value beyond ±2**61; windows around it cannot be reckoned in 64 bits")
+    message = text(f"the time column {time!r} holds a value beyond ±2**61; windows around it cannot be computed in 64 bits")
     return f"if({column} > -{far} and {column} < {far} or {column} is null, {column}, cast(raise_error({message}) as bigint))"
 
 
 def micros(column: str, t: pa.DataType) -> str:
-    """A timestamp's microseconds since the epoch; one without a zone is taken apart, since Spark's differences go by the session's zone."""
+    """A timestamp's microseconds since the epoch; without a zone from its parts, since Spark's differences use the session's zone."""
     if t.tz is not None:
         return f"unix_micros({column})"
     seconds = f"cast(extract(second from {column}) * 1000000 as bigint)"
@@ -59,7 +59,7 @@ def micros(column: str, t: pa.DataType) -> str:
 
 
 def of_ticks(value: str, measure: Measure) -> str:
-    """Ticks as values of the measure's type; a narrow type's nearest value stands for what lies outside."""
+    """Ticks as values of the measure's type; values outside of a narrow type are clamped to it."""
     t = measure.type
     if pa.types.is_timestamp(t):
         if t.tz is not None:
@@ -82,14 +82,14 @@ def floor(value: str, step: int, offset: int = 0) -> str:
 
 
 def start(value: str, plan: Plan) -> str:
-    """Where the only query's window starts that a tick lies in or behind."""
+    """The start of the window at or before a tick, for a plan with one query."""
     (query,) = plan.queries
     shape = query.shape
     return floor(value, *shape.edge_series[0]) if shape.edge_series else "0L"
 
 
 def edge(value: str, plan: Plan) -> str:
-    """The latest edge of any query at or before a tick: the greatest of each query's own."""
+    """The latest edge of any query at or before a tick."""
     distinct = list(dict.fromkeys(floor(value, *series) for q in plan.queries for series in q.shape.edge_series or ()))
     if not distinct:
         return "0L"

@@ -1,6 +1,6 @@
 """``sash.aggregate`` and ``sash.over`` on a streaming frame: payloads before the shuffle, a step of each bucket behind it.
 
-``withWatermark`` comes before all of it, so that the operator sees the watermark and decides itself what is late.
+``withWatermark`` is applied first, so that the operator sees the watermark and decides itself which rows are late.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from sash.slicing.stream.emission import emitted_schema
 from sash.spark import needs, sql
 from sash.spark.batch import ROWS_AT_ONCE
 from sash.spark.buckets import labels
-from sash.spark.frames import QUERY, TIME_WINDOW, functions_for, marked
+from sash.spark.frames import QUERY, TIME_WINDOW, functions_for, with_metadata
 from sash.spark.plain_stream import plain_stream, why_not_plain
 from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
 from sash.spark.progress import MEASURED, MOST, STATE
 from sash.spark.sessions import PROVIDER, ROCKSDB
 from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
-from sash.spark.tasks import guard, sent, shipped
+from sash.spark.tasks import guarded_import, pack_task, worker_function
 from sash.spark.types import arrow_schema, spark_schema
-from sash.spark.watermarks import DELAY, Clocked, clocked, metrics_name
+from sash.spark.watermarks import DELAY, Watermarked, metrics_name, with_watermark
 
 
 @dataclass(frozen=True)
 class PreparedStream:
-    """A request over a streaming frame, checked, and how it will be computed."""
+    """A request over a streaming frame, checked, and the decision how to compute it."""
 
-    clock: Clocked
+    clock: Watermarked
     narrow: Any
-    """The columns that matter, expressions computed."""
+    """The columns that the request reads, with expressions computed."""
     request: Request
     """The request over ``narrow``."""
     original: Request
-    """The request as it came."""
+    """The request as it was passed."""
     schema: pa.Schema
     plan: Plan
     decision: StreamDecision
@@ -56,14 +56,14 @@ class PreparedStream:
 
 
 def prepare_stream(frame: Any, request: Request, options: StreamOptions) -> PreparedStream:
-    """Check a request against a streaming frame's columns, and decide; nothing is started."""
+    """Check a request against a streaming frame's columns, and choose a strategy; nothing is started."""
     if options.late != "drop":
         raise InvalidArgument(f"late={options.late!r} is for sash.Operator; on Spark late rows are counted: sash.spark.progress(query)")
     if request.empty:
         raise InvalidArgument("empty=True is for batch: a stream does not report windows without rows")
     if options.plan != "plain":
         _check_provider(frame)
-    clock = clocked(frame, request, options)
+    clock = with_watermark(frame, request, options)
     narrow, narrowed, schema = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
     plan, options = make_plan(schema, narrowed), clock.options
     for name in ("watermark", "lateness", "idle"):
@@ -88,7 +88,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
     if prepared.decision.choice == "plain":
-        return marked(plain_stream(prepared.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, QUERY: json.dumps({"plan": "plain"})})
+        return with_metadata(plain_stream(prepared.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, QUERY: json.dumps({"plan": "plain"})})
     strategy, described = prepared.decision.choice, _described(prepared)
     bucket = Bucket(
         prepared.request, schema, strategy, prepared.buckets, described, options.emit, clock.lateness, options.idle,
@@ -100,9 +100,9 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     stepped = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
     query = {QUERY: json.dumps(described)}
     if not clock.event_time or options.emit != "final":
-        return marked(stepped, WINDOW, query)
-    # The window is the results' time, so that another stateful operator can stand behind this one.
-    return marked(stepped, WINDOW, {DELAY: 0, **TIME_WINDOW, **query})
+        return with_metadata(stepped, WINDOW, query)
+    # The window is the results' time, so that another stateful operator can follow.
+    return with_metadata(stepped, WINDOW, {DELAY: 0, **TIME_WINDOW, **query})
 
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
@@ -119,7 +119,7 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     payloads = MakePayloads(prepared.request, arrow_schema(rows.schema), prepared.decision.choice, prepared.buckets, ROWS_AT_ONCE, columns)
     bucket = OverBucket(prepared.request, schema, tuple(result.names), described, clock.clock(plan.measure))
     stepped = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
-    return marked(stepped, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), QUERY: json.dumps(described)})
+    return with_metadata(stepped, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), QUERY: json.dumps(described)})
 
 
 # Checks, and the query as plain data.
@@ -148,7 +148,7 @@ def _check_watermark(plan: Plan, options: StreamOptions, spark_watermark: bool) 
     )
 
 
-def _check_trailing_watermark(clock: Clocked) -> None:
+def _check_trailing_watermark(clock: Watermarked) -> None:
     if not clock.event_time and clock.options.watermark is None:
         raise InvalidArgument(
             "a row is returned when the watermark has passed it, and there is none; pass watermark='10 seconds' (how far rows may lag "
@@ -178,23 +178,23 @@ def _in_buckets(narrow: Any, plan: Plan, count: int) -> Any:
 
 
 def _stepped(rows: Any, payloads: MakePayloads, bucket: Bucket | OverBucket, mode: str, event_time: bool, name: str, result: Any) -> Any:
-    """Payloads before the shuffle, a step of each bucket behind it, and results out of what they give."""
+    """Results: payloads before the shuffle, a step of each bucket behind it, and the tables in what the steps return."""
     F = functions_for(rows)
     numbered = rows.toDF(*[f"c{k}" for k in range(len(rows.columns))])
-    made = numbered.mapInArrow(shipped(payloads, rows.columns), spark_schema(PAYLOADS))
+    sent = numbered.mapInArrow(worker_function(payloads, rows.columns), spark_schema(PAYLOADS))
     columns = f"payload binary, {', '.join(f'{name} long' for name in MEASURED)}"
     step = processor(bucket, event_time=event_time)
-    stepped = made.groupBy("bucket").transformWithState(step, columns, mode, "EventTime" if event_time else "None")
+    stepped = sent.groupBy("bucket").transformWithState(step, columns, mode, "EventTime" if event_time else "None")
     observed = stepped.observe(name, *[(F.max if n in MOST else F.sum)(n).alias(n) for n in MEASURED])
-    return observed.select("payload").mapInArrow(shipped(Unpack(bucket.request), ["payload"]), result)
+    return observed.select("payload").mapInArrow(worker_function(Unpack(bucket.request), ["payload"]), result)
 
 
 def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
-    """A stateful processor that leans on nothing but what a worker must have; its class is pickled by value."""
+    """A stateful processor that imports nothing a worker might lack; its class is pickled by value."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-    payload, found = sent(bucket, bucket.request, []), guard()
+    payload, load = pack_task(bucket, bucket.request, []), guarded_import()
     # Types, not their text, which each task would ask the JVM to parse.
     state = (StructType([StructField("name", StringType())]), StructType([StructField("value", BinaryType())]))
 
@@ -207,10 +207,10 @@ def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802
             values = timerValues if event_time else None
-            yield from found("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, rows, values)
+            yield from load("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, rows, values)
 
         def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802
-            yield from found("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, None, timerValues)
+            yield from load("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, None, timerValues)
 
         def close(self) -> None:
             pass

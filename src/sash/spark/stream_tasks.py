@@ -1,4 +1,4 @@
-"""What runs in Spark's Python workers for a stream: rows to payloads, a bucket's step, and results out of payloads."""
+"""What runs in Spark's Python workers for a stream: rows into payloads, a bucket's step, payloads into results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from sash.slicing.stream.stored_engine import StoredEngine
 from sash.slicing.stream.stored_trail import StoredTrail
 from sash.spark.pieces import full_tables
 from sash.spark.progress import MEASURED
-from sash.spark.tasks import Batches, conformed, received, told
+from sash.spark.tasks import Batches, as_user_error, conform, unpack_task
 from sash.types import FAR_BACK, Duration
 
 Array = npt.NDArray[Any]
@@ -37,7 +37,7 @@ NOTHING: dict[str, int | None] = {name: None if name == "reached" else 0 for nam
 
 @dataclass(frozen=True)
 class MakePayloads:
-    """Rows in any order to one payload for each bucket; every bucket has one, so that all see every step."""
+    """Turns rows in any order into one payload per bucket; every bucket gets one, so that every bucket takes part in every step."""
 
     request: Request
     schema: pa.Schema
@@ -53,7 +53,7 @@ class MakePayloads:
         by = (*plan.by, BUCKET) if len(self.labels) > 1 else plan.by
         fragments = Fragments(replace(plan, by=by), counted=True) if self.strategy == "fragments" else None
         names = list(plan.reads if self.columns is None else self.columns)
-        for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
+        for table in full_tables((conform(batch, self.schema) for batch in batches), self.most_rows):
             if not table.num_rows:
                 continue
             table = table.combine_chunks()
@@ -63,14 +63,17 @@ class MakePayloads:
                 table = table if self.request.trailing else table.filter(times.is_valid())
                 times = times.drop_null()
             newest = span_of(plan.measure.column(times))[1] if len(times) else FAR_BACK
-            made = table if fragments is None else fragments.of_rows(table)
-            bucket = numbers(made.column(BUCKET)) if len(self.labels) > 1 else np.zeros(made.num_rows, np.int64)
+            payload_rows = table if fragments is None else fragments.of_rows(table)
+            bucket = numbers(payload_rows.column(BUCKET)) if len(self.labels) > 1 else np.zeros(payload_rows.num_rows, np.int64)
             places = np.argsort(bucket, kind="stable")
-            made = made.drop_columns([BUCKET]) if fragments is not None and len(self.labels) > 1 else made
-            made = (made if fragments is not None else made.select(names)).take(pa.array(places)).combine_chunks()
+            if fragments is None:
+                payload_rows = payload_rows.select(names)
+            elif len(self.labels) > 1:
+                payload_rows = payload_rows.drop_columns([BUCKET])
+            payload_rows = payload_rows.take(pa.array(places)).combine_chunks()
             ends = np.searchsorted(bucket[places], np.arange(len(self.labels) + 1))
             payloads = [
-                encoding.of_table(made.slice(a, b - a)) if b > a else None
+                encoding.of_table(payload_rows.slice(a, b - a)) if b > a else None
                 for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
             ]
             columns = [
@@ -84,10 +87,10 @@ class MakePayloads:
 
 @dataclass(frozen=True)
 class Clock:
-    """Where the watermark of a step comes from."""
+    """How the watermark of a step is computed."""
 
     delay: int | None
-    """How far it stays behind the newest row, in ticks, where Spark has no watermark; None if there is none at all."""
+    """How far it stays behind the newest row, in ticks, if Spark does not track it; None if there is no watermark."""
     shift: int
     """What is added to Spark's watermark, in ticks."""
     ticks_per_milli: int
@@ -102,19 +105,19 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Taken:
-    """What came for a bucket: the tables of payloads, the newest rows that their partitions saw, and how many had no time."""
+class BucketInput:
+    """A bucket's input of one step: the tables of its payloads, the newest times that their partitions saw, and the rows without a time."""
 
     tables: list[pa.Table]
     newest: list[int]
     without_time: int
 
     @staticmethod
-    def of(rows: Iterable[Any]) -> Taken:
-        """From payloads as Spark gives them."""
-        given = list(rows)
-        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in given if row.payload is not None]
-        return Taken(tables, [row.newest for row in given], sum(row.without_time for row in given))
+    def of(rows: Iterable[Any]) -> BucketInput:
+        """From payloads as Spark passes them."""
+        payloads = list(rows)
+        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in payloads if row.payload is not None]
+        return BucketInput(tables, [row.newest for row in payloads], sum(row.without_time for row in payloads))
 
 
 @dataclass(frozen=True)
@@ -131,24 +134,24 @@ class Bucket:
     idle: Duration | None
     clock: Clock
 
-    def opened(self, storage: Any, label: int) -> StoredEngine:
-        """The bucket's engine, as the last step left it."""
+    def open(self, storage: Any, label: int) -> StoredEngine:
+        """The bucket's engine, with the state that the last step wrote."""
         options = StreamOptions(store="lazy", lateness=self.lateness, emit=self.emit, idle=self.idle)
         place = self.labels.index(label)
-        slack = 1.5 + place / len(self.labels)  # buckets do not all look for keys that have gone at once
+        slack = 1.5 + place / len(self.labels)  # so that buckets do not all look for expired keys in the same step
         return StoredEngine(self.plan, options, storage, self.described, slack)
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan over the columns that it reads."""
+        """The plan over the columns that it reads, without the others."""
         reads = make_plan(self.schema, self.request).reads
         return make_plan(pa.schema([self.schema.field(n) for n in reads]), self.request)
 
-    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
-        """Take payloads in and advance."""
-        engine = self.opened(storage, label)
-        watermark = self.clock.watermark(engine.watermark, spark, given.newest)
-        sort = {"fragments": given.tables} if self.strategy == "fragments" else {"rows": given.tables}
+    def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
+        """Ingest payloads and advance the watermark: the results, and the state to commit."""
+        engine = self.open(storage, label)
+        watermark = self.clock.watermark(engine.watermark, spark, inputs.newest)
+        sort = {"fragments": inputs.tables} if self.strategy == "fragments" else {"rows": inputs.tables}
         results = engine.step(watermark, **sort)
         return results if self.request.is_named else results.drop_columns(["query"]), engine
 
@@ -160,14 +163,14 @@ class OverBucket:
     request: Request
     schema: pa.Schema
     columns: tuple[str, ...]
-    """The columns to give."""
+    """The columns of the result."""
     described: dict[str, Any]
     clock: Clock
 
-    def step(self, storage: Any, label: int, given: Taken, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
-        """Take payloads in and advance."""
+    def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
+        """Ingest payloads and advance the watermark: the results, and the state to commit."""
         trail = StoredTrail(make_plan(self.schema, self.request), storage, self.described)
-        results = trail.step(self.clock.watermark(trail.watermark, spark, given.newest), given.tables)
+        results = trail.step(self.clock.watermark(trail.watermark, spark, inputs.newest), inputs.tables)
         return None if results is None else results.select(list(self.columns)), trail
 
 
@@ -178,8 +181,8 @@ class MapStorage:
         self._state = state
 
     def get(self, name: str) -> bytes | None:
-        found = self._state.getValue((name,))
-        return None if found is None else bytes(found[0])
+        row = self._state.getValue((name,))
+        return None if row is None else bytes(row[0])
 
     def put(self, name: str, value: bytes) -> None:
         self._state.updateValue((name,), (value,))
@@ -189,18 +192,18 @@ class MapStorage:
 
 
 _tasks: dict[bytes, Bucket | OverBucket] = {}
-"""Tasks are plain data: what a worker remembers of them holds for every version of the state."""
+"""Unpacked tasks by their bytes. Tasks are plain data without state, so a cached one is right for every version of the state."""
 TIMER = "timer"
 
 
 def handle(payload: bytes, state: Any, processor_handle: Any, key: Any, rows: Iterable[Any] | None, timer_values: Any) -> Iterator[Any]:
-    """What a bucket does with its rows, or when the watermark has moved on without any."""
+    """A bucket's output for its rows, or (with ``rows`` None) for a timer that fired because the watermark advanced."""
     try:
         if payload not in _tasks:
-            _tasks[payload] = received(payload)[0]
+            _tasks[payload] = unpack_task(payload)[0]
         yield from _stepped(_tasks[payload], state, processor_handle, int(key[0]), rows or (), timer_values, woken=rows is None)
     except Exception as error:
-        raise told(error) from None
+        raise as_user_error(error) from None
 
 
 def _stepped(
@@ -209,15 +212,15 @@ def _stepped(
     from pyspark.sql import Row
 
     spark = None if timer_values is None else timer_values.getCurrentWatermarkInMs()
-    given = Taken.of(rows)
-    results, stored = task.step(MapStorage(state), label, given, spark)
+    inputs = BucketInput.of(rows)
+    results, stored = task.step(MapStorage(state), label, inputs, spark)
     if spark is not None and stored.notes.get(TIMER) != spark + 1:
-        # The next watermark, whatever it is, wakes the bucket up; this one has.
+        # The timer fires at the next watermark, whatever that is. If it has just fired, there is none to delete.
         if TIMER in stored.notes and not woken:
             processor_handle.deleteTimer(stored.notes[TIMER])
         processor_handle.registerTimer(spark + 1)
         stored.notes[TIMER] = spark + 1
-    done = replace(stored.commit(), without_time=given.without_time)
+    done = replace(stored.commit(), without_time=inputs.without_time)
     yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()
@@ -228,7 +231,7 @@ def _stepped(
 
 @dataclass(frozen=True)
 class Unpack:
-    """Results out of payloads."""
+    """Turns payloads into results."""
 
     request: Request
 

@@ -38,7 +38,7 @@ Batches = Iterable[pa.RecordBatch]
 
 
 class Task(Protocol):
-    """A stage's work."""
+    """The work of one stage."""
 
     @property
     def request(self) -> Request:
@@ -52,7 +52,7 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class MakeFragments:
-    """Rows in any order to slices, as many rows at a time as memory is given for."""
+    """Turns rows in any order into slices, at most ``most_rows`` rows at a time."""
 
     request: Request
     schema: pa.Schema
@@ -60,13 +60,13 @@ class MakeFragments:
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         fragments = Fragments(make_plan(self.schema, self.request))
-        for table in full_tables((conformed(batch, self.schema) for batch in batches), self.most_rows):
+        for table in full_tables((conform(batch, self.schema) for batch in batches), self.most_rows):
             yield fragments.of_rows(table.combine_chunks())
 
 
 @dataclass(frozen=True)
 class Assemble:
-    """Whole keys' slices to windows."""
+    """Turns the slices of whole keys into windows."""
 
     request: Request
     schema: pa.Schema
@@ -77,14 +77,14 @@ class Assemble:
         plan = make_plan(self.schema, self.request)
         fragments = Fragments(plan)
         position = FIRST if fragments.layout.timed else CELL
-        in_order = (conformed(batch, self.schema) for batch in batches)
+        in_order = (conform(batch, self.schema) for batch in batches)
         for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, position), split=False):
             yield fragments.assembled(piece.table.combine_chunks(), self.block)
 
 
 @dataclass(frozen=True)
 class AggregateRows:
-    """Whole keys' rows to windows; a key that is too large goes through an operator, which keeps what its open windows need."""
+    """Turns the rows of whole keys into windows; a key that is too large goes through an operator, which retains what open windows need."""
 
     request: Request
     schema: pa.Schema
@@ -94,7 +94,7 @@ class AggregateRows:
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = make_plan(self.schema, self.request)
         large: LargeKey | None = None
-        in_order = (conformed(batch, self.schema) for batch in batches)
+        in_order = (conform(batch, self.schema) for batch in batches)
         for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time), split=not plan.empty):
             if piece.is_whole:
                 table = piece.table.combine_chunks()
@@ -118,7 +118,7 @@ class LargeKey:
         self._reached: int | None = None
 
     def after(self, piece: Piece) -> pa.Table:
-        """What the piece makes ready."""
+        """The windows that are complete once this piece is in."""
         operator = self._operator
         if piece.table.num_rows:
             operator.add(piece.table.select(self._columns))
@@ -140,19 +140,19 @@ class LargeKey:
 
 @dataclass(frozen=True)
 class OverRows:
-    """Whole keys' rows with their trailing windows; of a key that is too large, the rows that later ones need are carried on."""
+    """Adds trailing windows to the rows of whole keys; of a key that is too large, the rows that later pieces need are carried over."""
 
     request: Request
     schema: pa.Schema
     block: int | None
     most_rows: int
     columns: tuple[str, ...]
-    """The columns to give back."""
+    """The columns of the result."""
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         plan = make_plan(self.schema, self.request)
         large: LargeTrail | None = None
-        in_order = (conformed(batch, self.schema) for batch in batches)
+        in_order = (conform(batch, self.schema) for batch in batches)
         for piece in pieces(in_order, self.most_rows, lambda table: ordered(plan, table, plan.time)):
             if piece.is_whole:
                 yield over_rows(plan, piece.table.combine_chunks(), self.block).select(list(self.columns))
@@ -160,44 +160,44 @@ class OverRows:
             if piece.begins:
                 large = LargeTrail(plan, self.block)
             assert large is not None
-            found = large.after(piece)
-            if found is not None:
-                yield found.select(list(self.columns))
+            complete = large.after(piece)
+            if complete is not None:
+                yield complete.select(list(self.columns))
 
 
 class LargeTrail:
-    """One key's rows in their order, a piece at a time: a row is given once all that its windows may hold have come."""
+    """One key's rows in their order, a piece at a time: a row is emitted once all rows that its windows may hold have arrived."""
 
     def __init__(self, plan: Plan, block: int | None) -> None:
         self.plan, self._trail = plan, Trail(plan, block)
 
     def after(self, piece: Piece) -> pa.Table | None:
-        """The rows that can be given now."""
+        """The rows whose windows are complete once this piece is in."""
         return self._trail.after(piece.table, None if piece.ends else floor(self.plan, piece.last_order), ends=piece.ends)
 
 
 # Between Spark and the tasks.
 
 
-def shipped(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for ``mapInArrow`` that first looks whether this worker can do the work, and says what is missing if not.
+def worker_function(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for ``mapInArrow`` that runs a task, or says which package its worker lacks.
 
-    ``names`` are the columns' true names: Spark takes none with dots here.
+    ``names`` are the columns' real names: Spark does not accept names with dots here.
     """
-    payload, found = sent(task, task.request, names), guard()
+    payload, load = pack_task(task, task.request, names), guarded_import()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from found("sash.spark.tasks").perform(payload, batches)
+        yield from load("sash.spark.tasks").perform(payload, batches)
 
     return run
 
 
-def guard() -> Callable[[str], Any]:
-    """A function that imports one of our modules in a worker, or says what is missing there."""
+def guarded_import() -> Callable[[str], Any]:
+    """A function that imports one of Sash's modules in a worker, or says which package is missing there."""
     wanted, numba_version, archive = __version__, version("numba"), shipping.archive()
 
-    def found(module: str) -> Any:
-        # Pickled by value, so it must not lean on any module that may be missing there.
+    def load(module: str) -> Any:
+        # Pickled by value, so it must not depend on any module that may be missing there.
         import importlib
         import importlib.util
         import os
@@ -222,29 +222,29 @@ def guard() -> Callable[[str], Any]:
             raise ImportError(f"the executors have sash {there}, the driver has {wanted}; install the same version on every node")
         return importlib.import_module(module)
 
-    return found
+    return load
 
 
 def perform(payload: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Do a task's work."""
+    """Run a task over a partition's batches."""
     try:
-        task, names = received(payload)
+        task, names = unpack_task(payload)
         for table in task.run(batch.rename_columns(names) for batch in batches):
             yield from table.combine_chunks().to_batches(max_chunksize=ROWS_IN_BATCH)
     except Exception as error:
-        raise told(error) from None
+        raise as_user_error(error) from None
 
 
-def sent(task: Any, request: Request, names: list[str]) -> bytes:
-    """A task as bytes, with the sources of users' own functions."""
+def pack_task(task: Any, request: Request, names: list[str]) -> bytes:
+    """A task as bytes, with the source text of users' own functions."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
     with by_value(request):
         payload: bytes = cloudpickle.dumps((own_sources(own_functions(request)), names, cloudpickle.dumps(task)))
     return payload
 
 
-def received(payload: bytes) -> tuple[Any, list[str]]:
-    """The task again, in a worker."""
+def unpack_task(payload: bytes) -> tuple[Any, list[str]]:
+    """The task and its columns' names from what :func:`pack_task` returned, in a worker."""
     os.environ.setdefault("SASH_THREADS", "1")  # Spark runs as many tasks as there are cores
     sources, names, inner = pickle.loads(payload)
     for file, text in sources.items():
@@ -252,8 +252,8 @@ def received(payload: bytes) -> tuple[Any, list[str]]:
     return pickle.loads(inner), names
 
 
-def told(error: Exception) -> Exception:
-    """An error in one line that names whose it is."""
+def as_user_error(error: Exception) -> Exception:
+    """The error to raise from a task: Sash's own as it is, any other with the name of the user's function that raised it."""
     return (error if isinstance(error, SashError) else _named(error)).with_traceback(None)
 
 
@@ -262,7 +262,7 @@ LIBRARY = sysconfig.get_path("stdlib")
 
 
 def _named(error: Exception) -> Exception:
-    """An error of a user's function, with its name and place; one of our own stays as it is, and keeps its traceback."""
+    """An error of a user's function, with the function's name and line; any other as a ``RuntimeError`` with its traceback as text."""
     frames = traceback.extract_tb(error.__traceback__)
     home = os.path.dirname(os.path.dirname(__file__))
     users = [
@@ -276,8 +276,8 @@ def _named(error: Exception) -> Exception:
     )
 
 
-def conformed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The columns that a plan knows in the types that it expects: Spark's times carry the session's zone and text may be large."""
+def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """A batch whose columns have the types that the plan expects: Spark's times carry the session's zone, and text may be large."""
     for place, field in enumerate(batch.schema):
         known = schema.get_field_index(field.name)
         other = pa.types.is_timestamp(field.type) or pa.types.is_large_string(field.type) or pa.types.is_large_binary(field.type)

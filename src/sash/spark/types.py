@@ -1,4 +1,4 @@
-"""Column types between Spark and Arrow, as Spark itself crosses them."""
+"""Column types between Spark and Arrow, converted as Spark itself does."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def arrow_schema(schema: Any) -> pa.Schema:
 
 
 def _or_opaque(t: Any) -> pa.DataType:
-    found = to_arrow(t)
-    return OPAQUE if found is None else found
+    arrow = to_arrow(t)
+    return OPAQUE if arrow is None else arrow
 
 
 OPAQUE = pa.month_day_nano_interval()

@@ -1,4 +1,4 @@
-"""A streaming frame's clock: whose watermark it is, how far it stays behind, and which rows it must not see."""
+"""The watermark of a streaming frame: who tracks it, its delay, and the rows that it must not see."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _calls = itertools.count()
 
 
 @dataclass(frozen=True)
-class Clocked:
+class Watermarked:
     """A frame with its watermark."""
 
     frame: Any
@@ -34,28 +34,28 @@ class Clocked:
     """With the name of the time column."""
     options: StreamOptions
     own: bool
-    """Whether the frame came with its watermark."""
+    """Whether the frame already had a watermark (``withWatermark``)."""
     event_time: bool
-    """Whether the watermark is Spark's: its own, or one that was put on here."""
+    """Whether Spark tracks the watermark: the frame's own, or one that was set here."""
     shift: int
-    """By how many milliseconds the operator's watermark is ahead of Spark's."""
+    """How many milliseconds the operator's watermark is ahead of Spark's."""
 
     @property
     def lateness(self) -> Duration | None:
-        """What is left of the lateness for the operator to wait."""
+        """How long the operator waits for late rows: None where the lateness is part of Spark's watermark already."""
         merged = self.options.emit == "final" and self.event_time and not self.own
         return None if merged else self.options.lateness
 
     def clock(self, measure: Measure) -> Clock:
-        """Where steps have their watermark from."""
+        """How steps compute their watermark."""
         per_milli = max(1, NANOS_PER_MILLI // (measure.nanos_per_tick or NANOS_PER_MILLI))
-        given = self.options.watermark
-        delay = None if self.event_time or given is None else measure.ticks(given, "watermark")
+        watermark = self.options.watermark
+        delay = None if self.event_time or watermark is None else measure.ticks(watermark, "watermark")
         return Clock(delay, self.shift * per_milli, per_milli)
 
 
-def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
-    """Put the requested watermark on, unless the frame has its own."""
+def with_watermark(frame: Any, request: Request, options: StreamOptions) -> Watermarked:
+    """The frame with the requested watermark, unless it has its own, and without rows too far ahead."""
     if isinstance(request.time, ProcessingTime):
         frame, request, options = _stamped(frame, request, request.time, options)
     own = _own_watermark(frame, request.time)
@@ -73,7 +73,7 @@ def clocked(frame: Any, request: Request, options: StreamOptions) -> Clocked:
     millis, shift = _delay(options, request) if put_on else (0, 0)
     if put_on:
         frame = frame.withWatermark(sql.quoted(str(request.time)), f"{millis} milliseconds")
-    return Clocked(frame, request, options, own, own or put_on, shift)
+    return Watermarked(frame, request, options, own, own or put_on, shift)
 
 
 def _stamped(frame: Any, request: Request, clock: ProcessingTime, options: StreamOptions) -> tuple[Any, Request, StreamOptions]:
@@ -86,7 +86,7 @@ def _stamped(frame: Any, request: Request, clock: ProcessingTime, options: Strea
 
 
 def _own_watermark(frame: Any, time: Any) -> bool:
-    """Whether the frame comes with a watermark on the time column; one on another column does not fit."""
+    """Whether the frame has a watermark on the time column; raises if it has one on another column."""
     marked = [f.name for f in frame.schema.fields if DELAY in (f.metadata or {})]
     if marked and isinstance(time, str) and time in frame.columns and time not in marked:
         raise InvalidArgument(
@@ -103,9 +103,10 @@ def _is_instant(schema: pa.Schema, time: Any) -> bool:
 def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
     """Spark's delay in milliseconds, and by how many of them the operator's watermark is ahead of Spark's.
 
-    Final results come when the watermark has passed their end by the lateness, so both delay Spark's watermark: a second operator behind
-    this one then never sees a result that is older than its watermark. Where a row at the watermark itself may still change a result, as
-    in sessions and row windows, results come a tick after they have ended: there Spark's watermark stays a millisecond further behind.
+    Final results are emitted when the watermark has passed their end by the lateness, so both delay Spark's watermark: a second
+    operator behind this one then never sees a result that is older than its watermark. Where a row at the watermark itself may still
+    change a result, as in sessions and row windows, results are emitted a tick after they have ended: there Spark's watermark stays a
+    millisecond further behind.
     """
     if options.watermark is None or options.watermark.plain is not None or options.watermark.months:
         return 0, 0
@@ -134,5 +135,5 @@ def _without_those_ahead(frame: Any, name: str, t: pa.DataType, limit: Duration)
 
 
 def metrics_name(kind: str) -> str:
-    """A name for metrics that tells several streams of one query apart."""
+    """A name for observed metrics that is unique among the streams of one query."""
     return f"{kind}:{next(_calls)}"

@@ -1,4 +1,4 @@
-"""Checks for users' own aggregates, shipped with the package.
+"""Checks for your own aggregates and windows, shipped with the package.
 
 >>> import sash
 >>> from sash.testing import check_laws

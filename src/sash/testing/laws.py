@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sash.algebra import Form, plain_objects
+from sash.algebra import Form, as_objects
 from sash.algebra.laws import LAWS, check_shape, counterexample, same_partial, same_value
 from sash.algorithms import Recalculate
 from sash.errors import BrokenLaw, InvalidArgument, SashError
@@ -30,7 +30,7 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
         aggregate: An aggregate of flat fields: a user's own, or a function of `sash.functions`. Or a window of a user's own.
         inputs: The types of an aggregate's inputs; by default 64-bit integers if the state has no floats, doubles otherwise.
         values: A Hypothesis strategy for one row, where not every number makes sense, or for a list of rows in the order of time
-            (`st.lists(times).map(sorted)`), where rows must follow each other: partials are then made of neighbouring rows.
+            (`st.lists(times).map(sorted)`), where rows must follow each other: partials are then computed from neighbouring rows.
         examples: How many cases to try for each law.
         tolerance: Up to which relative difference floats are the same.
 
@@ -65,7 +65,7 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
         report_multiple_bugs=False,
     )  # fmt: skip
 
-    def search(check: Callable[..., None], *given: Any) -> None:
+    def search(check: Callable[..., None], *drawn: Any) -> None:
         """Run a check on many values; Hypothesis shrinks what fails, and what it tried last is the simplest."""
         last: list[BrokenLaw] = []
 
@@ -77,15 +77,15 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
                 raise
 
         try:
-            settings(hypothesis.given(strategies.tuples(*given))(run))()
+            settings(hypothesis.given(strategies.tuples(*drawn))(run))()
         except BrokenLaw:
-            raise BrokenLaw(str(last[0])) from None  # a fresh one, without the notes that Hypothesis adds
+            raise BrokenLaw(str(last[0])) from None  # a new error, without the notes that Hypothesis adds
 
     def equal(a: Any, b: Any) -> bool:
         return same_partial(a, b, tolerance)
 
     def pieces(number: int) -> Any:
-        """So many partials of rows that follow each other."""
+        """A strategy for this many partials of neighbouring rows."""
         places = strategies.lists(strategies.floats(0, 1), min_size=number - 1, max_size=number - 1)
         enough = rows_of.filter(lambda rows: len(rows) >= number) if number > 1 else rows_of
         return strategies.tuples(enough, places).map(lambda drawn: [_partial(form, part) for part in _cut(*drawn)])
@@ -109,7 +109,7 @@ def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, exampl
 
 
 def _cut(rows: list[Any], places: list[float]) -> list[list[Any]]:
-    """Rows as neighbouring pieces, none of them empty."""
+    """Rows cut into neighbouring pieces, none of them empty."""
     pieces, rest = [], rows
     for left, place in zip(range(len(places), 0, -1), places, strict=True):
         size = 1 + int(place * (len(rest) - left - 1))
@@ -122,13 +122,13 @@ def _machines(bound: Any, inputs: Any, count: int) -> tuple[str, ...]:
     if inputs is None:
         state = bound.state if isinstance(bound, UserAggregate) else ("float64",)
         return ("float64" if any(s in FLOATS for s in state) else "int64",) * count
-    given = (inputs,) if isinstance(inputs, str) else tuple(inputs)
-    for machine in given:
+    types = (inputs,) if isinstance(inputs, str) else tuple(inputs)
+    for machine in types:
         if machine not in MACHINE_TYPES:
             raise InvalidArgument(f"inputs has the type {machine!r}; known types: {', '.join(MACHINE_TYPES)}")
-    if len(given) != count:
-        raise InvalidArgument(f"{bound.label} takes {count} inputs, {len(given)} types were given")
-    return given
+    if len(types) != count:
+        raise InvalidArgument(f"{bound.label} takes {count} inputs, not {len(types)}")
+    return types
 
 
 def _strategy(machine: str, strategies: Any) -> Any:
@@ -155,8 +155,8 @@ def _check_lower(form: Form, partial: Any) -> None:
 
 
 def _check_compiled(bound: Any, form: Form, t: pa.DataType, rows: list[Any], tolerance: float) -> None:
-    """The kernel's result for one window against the plain functions."""
-    objects = plain_objects(form)
+    """Raise unless the kernel's result for one window is that of the Python functions."""
+    objects = as_objects(form)
     partial = objects.lift(rows[0])
     for r in rows[1:]:
         partial = objects.combine(partial, objects.lift(r))
@@ -167,4 +167,4 @@ def _check_compiled(bound: Any, form: Form, t: pa.DataType, rows: list[Any], tol
     ours = window.query()
     same = ours is expected if expected is None or ours is None else same_value(ours, expected, tolerance)
     if not same and not isinstance(ours, tuple):
-        raise BrokenLaw(f"{form.name}: compiled, the rows {rows!r} give {ours!r}; the Python functions give {expected!r}")
+        raise BrokenLaw(f"{form.name}: for the rows {rows!r} the compiled kernel returns {ours!r}, the Python functions {expected!r}")

@@ -1,4 +1,4 @@
-"""The pages of ``docs/`` that are made from the code: the table of types and aggregates, and a card per algorithm.
+"""The pages of ``docs/`` that are generated from the code: the table of types and aggregates, and a card per algorithm.
 
 ``python -m sash.testing.reference`` (``make docs``) writes them; a test compares.
 """
@@ -35,20 +35,20 @@ HOW = {"fields": "compiled", "runs": "compiled over ranks", "items": "Arrow", "s
 
 def pages() -> dict[str, str]:
     """Paths below ``docs/`` and their texts."""
-    made = {"reference/types.md": types_page(), "reference/expressions.md": expressions_page()}
-    made |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in window_algorithms().items()}
-    made["algorithms/README.md"] = index_page()
-    return made
+    texts = {"reference/types.md": types_page(), "reference/expressions.md": expressions_page()}
+    texts |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in window_algorithms().items()}
+    texts["algorithms/README.md"] = index_page()
+    return texts
 
 
 def expressions_page() -> str:
-    """The functions of expressions, by what they work on."""
+    """The functions of expressions, by module."""
     from sash.expressions import library
 
     lines = [
         "# Functions of expressions",
         "",
-        "Made from the code by `make docs`. Each means what it means in Spark; see [Expressions](../expressions.md).",
+        "Generated from the code by `make docs`. Each has Spark's semantics; see [Expressions](../expressions.md).",
     ]
     for module in library.MODULES:
         own = [f for f in library.FUNCTIONS.values() if f.module == module.__name__]
@@ -66,11 +66,11 @@ def _code(text: str) -> str:
 
 
 def types_page() -> str:
-    """Type × aggregate: what comes out, and how it is computed."""
+    """Type × aggregate: the type of the result, and how it is computed."""
     lines = [
         "# Types and aggregates",
         "",
-        "Made from the code by `make docs`. A cell is the type of the result; an empty one is an error before any work starts.",
+        "Generated from the code by `make docs`. A cell is the type of the result; an empty one is an error before any work starts.",
         "Result types are Spark's. Integers and floats stand for all widths.",
         "",
         "| aggregate | computed | " + " | ".join(TYPES) + " |",
@@ -146,13 +146,13 @@ def _example(doc: str) -> str:
 
 
 def index_page() -> str:
-    """All algorithms beside each other."""
+    """The table of all algorithms."""
     lines = [
         "# Algorithms",
         "",
-        "Made from the code by `make docs`. Each is a class with `insert`, `evict`, `query` and `len`, and has a bulk form that runs",
-        "over a whole array (`sash.rolling(…, algorithm=NAME)`). All keep order, so any associative aggregate will do, unless a law is",
-        "named.",
+        "Generated from the code by `make docs`. Each is a class with `insert`, `evict`, `query` and `len`, and has a bulk form that runs",
+        "over a whole array (`sash.rolling(…, algorithm=NAME)`). All preserve order, so they work for any associative aggregate unless",
+        "the table names a law.",
         "",
         "| algorithm | needs | insert | evict | query | space |",
         "|---|---|---|---|---|---|",
@@ -162,7 +162,7 @@ def index_page() -> str:
         lines.append(f"| [{c.title}]({name}.md) | {' or '.join(c.needs)} | {c.insert} | {c.evict} | {c.query} | {c.space} |")
     lines += [
         "",
-        "For data that is all there, `sash.rolling` chooses among bulk kernels, which have no queue to maintain:",
+        "For a complete array, `sash.rolling` chooses among bulk kernels, which have no queue to maintain:",
         "",
         "| name | used for | file |",
         "|---|---|---|",
@@ -175,13 +175,13 @@ def index_page() -> str:
         "| `ranks` | median and percentiles | `algorithms/ranks.py` |",
         "| `distinct` | count_distinct and collect_set | `algorithms/distinct.py` |",
         "",
-        "`sash.explain` says which one is taken, and why.",
+        "`sash.explain` says which one is used, and why.",
     ]
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Write all pages below the folder given, or ``docs``."""
+    """Write all pages below the folder named on the command line, or ``docs``."""
     root = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
     for path, text in pages().items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

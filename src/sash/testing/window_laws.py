@@ -7,16 +7,16 @@ from typing import Any
 from sash.errors import BrokenLaw, InvalidArgument
 from sash.types import FAR_AHEAD
 from sash.windows.base import Window
-from sash.windows.own import ContextAwareWindow, ContextFreeWindow, Edges, is_plain
+from sash.windows.own import ContextAwareWindow, ContextFreeWindow, Edges, is_json
 
 
 def check_window(window: Window, *, values: Any = None, examples: int = 200, times: tuple[int, int] = (-1000, 1000)) -> None:
     """Raise :class:`~sash.errors.BrokenLaw` with the simplest counterexample if a window breaks a law.
 
-    Of a context free window: the next edge lies after the time that was asked about, and asking from anywhere before an edge finds
-    the same one; the windows that ended between two watermarks start before they end, at edges, are no longer than ``longest``, and
-    do not depend on how often one asks. Of a context aware one: edges lie at the row's time or later, and windows start before they
-    end. ``times`` are the ticks that are tried; ``values`` is a Hypothesis strategy for what the window reads of a row.
+    For a context-free window: ``next_edge(t)`` lies after ``t``, and is the same from anywhere before that edge; the windows that ended
+    between two watermarks start before they end, at edges, are no longer than ``longest``, and do not depend on how many calls report
+    them. For a context-aware one: edges lie at the row's time or later, and windows start before they end. ``times`` are the ticks that
+    are tried; ``values`` is a Hypothesis strategy for what the window reads of a row.
     """
     import hypothesis
     from hypothesis import strategies as st
@@ -43,15 +43,15 @@ def check_window(window: Window, *, values: Any = None, examples: int = 200, tim
 
         hypothesis.seed(0)(settings(hypothesis.given(rows=st.lists(row, max_size=20))(run_rows)))()
     else:
-        raise InvalidArgument(f"check_laws is for windows made from ContextFreeWindow or ContextAwareWindow, not {window!r}")
+        raise InvalidArgument(f"check_laws is for windows derived from ContextFreeWindow or ContextAwareWindow, not {window!r}")
 
 
 def _context_free(window: ContextFreeWindow, name: str, a: int, b: int, c: int) -> None:
     edge = window.next_edge(a)
     if edge <= a:
-        raise BrokenLaw(f"{name}.next_edge({a}) is {edge}: the next edge must lie after the time that was asked about")
+        raise BrokenLaw(f"{name}.next_edge({a}) is {edge}: the next edge must lie after the time that was passed")
     if edge < FAR_AHEAD and a < b < edge and window.next_edge(b) != edge:
-        raise BrokenLaw(f"{name}.next_edge({a}) is {edge}, but next_edge({b}), asked before that edge, is {window.next_edge(b)}")
+        raise BrokenLaw(f"{name}.next_edge({a}) is {edge}, but next_edge({b}), from a time before that edge, is {window.next_edge(b)}")
     ended = list(window.ended(a, c))
     for start, end in ended:
         if not start < end:
@@ -62,8 +62,8 @@ def _context_free(window: ContextFreeWindow, name: str, a: int, b: int, c: int) 
             raise BrokenLaw(f"{name}.ended({a}, {c}) has the window ({start}, {end}), longer than longest = {window.longest}")
         for place in (start, end):
             if window.next_edge(place - 1) != place:
-                found = window.next_edge(place - 1)
-                raise BrokenLaw(f"{name}.ended({a}, {c}) has the window ({start}, {end}), but next_edge({place - 1}) is {found}")
+                edge = window.next_edge(place - 1)
+                raise BrokenLaw(f"{name}.ended({a}, {c}) has the window ({start}, {end}), but next_edge({place - 1}) is {edge}")
     apart = sorted([*window.ended(a, b), *window.ended(b, c)])
     if sorted(ended) != apart:
         parts = f"ended({a}, {b}) and ended({b}, {c})"
@@ -80,5 +80,7 @@ def _context_aware(window: ContextAwareWindow, name: str, rows: list[tuple[int, 
         if early:
             seen = rows[: place + 1]
             raise BrokenLaw(f"{name}.notify at {time} changed the edge {early[0]}, which lies before the row (rows: {seen})")
-        if not is_plain(context):
-            raise BrokenLaw(f"{name}.notify gave the context {context!r}; it must be a value that JSON can hold, because state carries it")
+        if not is_json(context):
+            raise BrokenLaw(
+                f"{name}.notify returned the context {context!r}; JSON must be able to hold it, because it is part of the state"
+            )

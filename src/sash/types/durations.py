@@ -1,4 +1,4 @@
-"""Lengths of time as users write them: Spark's strings, timedeltas, or integers in the unit of an integer measure."""
+"""Lengths of time as users write them: Spark's strings, timedeltas, or integers in the unit of an integer time column."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WEEK = _NANOS["week"]
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time, or a plain number in the unit of an integer measure.
+    """A length of time, or an integer in the unit of an integer time column.
 
     >>> Duration.of("1 hour 30 minutes", "size")
     1 hour 30 minutes
@@ -51,41 +51,43 @@ class Duration:
     months: int = 0
     nanos: int = 0
     plain: int | None = None
+    """The integer, if it is one; a length of time has None. (Snapshots store the fields by name.)"""
     text: str = ""
 
     @staticmethod
-    def of(given: Any, argument: str) -> Duration:
-        """What a user may give for a duration, or an error that names the argument."""
-        if isinstance(given, Duration):
-            return given
-        if isinstance(given, bool):
-            raise InvalidWindow(f"{argument} must be a duration such as '10 seconds', not {given!r}")
-        if isinstance(given, int | np.integer):
-            return Duration(plain=int(given), text=str(given))
-        if isinstance(given, timedelta):
-            micros = (given.days * 86_400 + given.seconds) * 1_000_000 + given.microseconds
-            return Duration(nanos=micros * 1_000, text=str(given))
-        if isinstance(given, np.timedelta64):
-            if np.isnat(given):
+    def of(value: Any, argument: str) -> Duration:
+        """The duration that a user wrote; an error names the ``argument``."""
+        if isinstance(value, Duration):
+            return value
+        if isinstance(value, bool):
+            raise InvalidWindow(f"{argument} must be a duration such as '10 seconds', not {value!r}")
+        if isinstance(value, int | np.integer):
+            return Duration(plain=int(value), text=str(value))
+        if isinstance(value, timedelta):
+            micros = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
+            return Duration(nanos=micros * 1_000, text=str(value))
+        if isinstance(value, np.timedelta64):
+            if np.isnat(value):
                 raise InvalidWindow(f"{argument} must be a duration, not NaT")
-            return Duration(nanos=int(given.astype("m8[ns]").astype(np.int64)), text=str(given))
-        if isinstance(given, str):
-            return Duration._parsed(given, argument)
+            return Duration(nanos=int(value.astype("m8[ns]").astype(np.int64)), text=str(value))
+        if isinstance(value, str):
+            return Duration._parsed(value, argument)
         raise InvalidWindow(
-            f"{argument} must be a duration: text such as '10 seconds', a timedelta, or an integer for an integer measure; not {given!r}"
+            f"{argument} must be a duration: text such as '10 seconds', a timedelta, or an integer for an integer time column; "
+            f"not {value!r}"
         )
 
     @staticmethod
-    def _parsed(given: str, argument: str) -> Duration:
+    def _parsed(value: str, argument: str) -> Duration:
         months = nanos = 0
-        text = given.strip()
+        text = value.strip()
         if text.lower().startswith("interval "):
             text = text[9:].strip()
         place = 0
         while place < len(text):
             match = _PART.match(text, place)
             if match is None:
-                raise InvalidWindow(f"{argument} {given!r} is not a duration; write it as '10 seconds' or '1 hour 30 minutes'")
+                raise InvalidWindow(f"{argument} {value!r} is not a duration; write it as '10 seconds' or '1 hour 30 minutes'")
             number, unit = match.groups()
             unit = unit.lower().replace("µ", "u")
             unit = _SHORT.get(unit, unit.removesuffix("s"))
@@ -93,25 +95,25 @@ class Duration:
                 near = get_close_matches(unit, [*_NANOS, *_MONTHS], n=1)
                 meant = f" (did you mean {near[0]}s?)" if near else ""
                 raise InvalidWindow(
-                    f"{argument} {given!r} has the unknown unit {match.group(2)!r}{meant}; known: {', '.join((*_NANOS, *_MONTHS))}"
+                    f"{argument} {value!r} has the unknown unit {match.group(2)!r}{meant}; known: {', '.join((*_NANOS, *_MONTHS))}"
                 )
             whole, _, fraction = number.partition(".")
             if unit in _MONTHS:
                 if fraction:
-                    raise InvalidWindow(f"{argument} {given!r}: months and years come in whole numbers")
+                    raise InvalidWindow(f"{argument} {value!r}: months and years come in whole numbers")
                 months += int(whole) * _MONTHS[unit]
             else:
                 sign = -1 if whole.startswith("-") else 1
                 scaled, rest = divmod(int(fraction or "0") * _NANOS[unit], 10 ** len(fraction))
                 if rest:
-                    raise InvalidWindow(f"{argument} {given!r} is finer than a nanosecond")
+                    raise InvalidWindow(f"{argument} {value!r} is finer than a nanosecond")
                 nanos += int(whole) * _NANOS[unit] + sign * scaled
             place = match.end()
         if not text:
             raise InvalidWindow(f"{argument} is empty; write it as '10 seconds'")
         if months and nanos:
-            raise InvalidWindow(f"{argument} {given!r} mixes months with a fixed length; use one of them")
-        return Duration(months=months, nanos=nanos, text=given.strip())
+            raise InvalidWindow(f"{argument} {value!r} mixes months with a fixed length; use one of them")
+        return Duration(months=months, nanos=nanos, text=value.strip())
 
     @property
     def sign(self) -> int:

@@ -42,7 +42,7 @@ _NUMERIC: dict[pa.DataType, str] = {
 
 
 def dtype(machine: str) -> np.dtype[np.generic]:
-    """The NumPy type that holds a machine type.
+    """The NumPy type of a machine type's values.
 
     >>> dtype("bool"), dtype("int32")
     (dtype('uint8'), dtype('int32'))

@@ -24,30 +24,30 @@ _NANOS_PER_TICK = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 @dataclass(frozen=True)
 class Measure:
-    """A time column's type, and the crossing between its values and ticks."""
+    """A time column's type, and the conversion between its values and ticks."""
 
     type: pa.DataType
 
     @property
     def nanos_per_tick(self) -> int | None:
-        """How long a tick is; None for an integer measure, whose unit is its own."""
+        """How long a tick is, in nanoseconds; None for an integer column, whose unit only the user knows."""
         if pa.types.is_timestamp(self.type):
             return _NANOS_PER_TICK[self.type.unit]
         return DAY if pa.types.is_date32(self.type) else 1_000_000 if pa.types.is_date64(self.type) else None
 
     def ticks(self, duration: Duration, argument: str) -> int:
-        """A duration in ticks; it must come out even."""
+        """A duration in ticks; raises unless it is a whole number of them."""
         per_tick = self.nanos_per_tick
         if per_tick is None:
             if duration.plain is None:
                 raise InvalidWindow(
-                    f"{argument} {duration!r} does not fit a measure of type {self.type}; give an integer in the column's own unit"
+                    f"{argument} {duration!r} does not fit a time column of type {self.type}; pass an integer in the column's own unit"
                 )
             amount = duration.plain
         else:
             if duration.plain is not None:
                 raise InvalidWindow(
-                    f"{argument} is {duration!r}, and the measure is of type {self.type}; give a duration such as '10 seconds'"
+                    f"{argument} is {duration!r}, and the time column is of type {self.type}; pass a duration such as '10 seconds'"
                 )
             if duration.months:
                 raise InvalidWindow(
@@ -57,18 +57,18 @@ class Measure:
             if pa.types.is_date64(self.type):  # milliseconds that mean days
                 rest = duration.nanos % DAY
             if rest:
-                raise InvalidWindow(f"{argument} {duration!r} is finer than the measure's unit ({self.type})")
+                raise InvalidWindow(f"{argument} {duration!r} is finer than the time column's unit ({self.type})")
         if abs(amount) >= FAR_AHEAD >> 1:  # so that the ends of a window around any row fit into 64 bits
             raise InvalidWindow(f"{argument} {duration!r} is too long")
         return amount
 
     def length(self, ticks: int) -> str:
-        """A number of ticks as people write a length of time: "2 hours", "1 day 12 hours", or a plain number."""
+        """A number of ticks as text: "2 hours", "1 day 12 hours", or just the number for an integer time column."""
         per_tick = self.nanos_per_tick
         return f"{ticks:,}" if per_tick is None else duration_text(ticks * per_tick)
 
     def point(self, tick: int) -> str:
-        """A tick as the point of time that it is."""
+        """A tick as text: the point in time."""
         if self.nanos_per_tick is None:
             return str(tick)
         try:
@@ -77,7 +77,7 @@ class Measure:
             return f"{self.length(abs(tick))} {'before' if tick < 0 else 'after'} 1970"
 
     def column(self, values: pa.Array) -> Array:
-        """A column's ticks; what stands for a null is anything."""
+        """A column's ticks; those of nulls are arbitrary."""
         t = values.type
         if len(values) == 0:
             return np.empty(0, np.int64)
@@ -101,37 +101,37 @@ class Measure:
         if len(ticks) and (int(limits.min) > int(ticks.min()) or int(limits.max) < int(ticks.max())):
             # The ends of a window may lie outside a narrow type: the nearest value stands for them.
             ticks = np.clip(ticks, limits.min, min(int(limits.max), FAR_AHEAD))
-        plain = pa.array(ticks.astype(narrow.to_pandas_dtype()), narrow, mask=mask)
-        return plain.view(self.type) if narrow != self.type else plain
+        values = pa.array(ticks.astype(narrow.to_pandas_dtype()), narrow, mask=mask)
+        return values.view(self.type) if narrow != self.type else values
 
-    def tick(self, given: Any, argument: str) -> int:
-        """One point of the measure, as a user gives it."""
-        if given is None:
-            raise InvalidArgument(f"{argument} is missing: give a value of type {self.type}, or an integer in its unit")
+    def tick(self, value: Any, argument: str) -> int:
+        """The tick of a point in time that a user passed; an error names the ``argument``."""
+        if value is None:
+            raise InvalidArgument(f"{argument} is missing: pass a value of type {self.type}, or an integer in its unit")
         try:
-            if isinstance(given, str) and pa.types.is_timestamp(self.type):
-                given = datetime.datetime.fromisoformat(given)
-            elif isinstance(given, str) and pa.types.is_date(self.type):
-                given = datetime.date.fromisoformat(given)
-            if isinstance(given, datetime.datetime) and pa.types.is_timestamp(self.type):
-                if self.type.tz is None and given.tzinfo is not None:
+            if isinstance(value, str) and pa.types.is_timestamp(self.type):
+                value = datetime.datetime.fromisoformat(value)
+            elif isinstance(value, str) and pa.types.is_date(self.type):
+                value = datetime.date.fromisoformat(value)
+            if isinstance(value, datetime.datetime) and pa.types.is_timestamp(self.type):
+                if self.type.tz is None and value.tzinfo is not None:
                     raise InvalidArgument(f"{argument} has a time zone, the time column has none")
-                if self.type.tz is not None and given.tzinfo is None:
-                    given = given.replace(tzinfo=datetime.UTC)
-            if isinstance(given, pa.Scalar):
-                scalar = given if given.type == self.type else given.cast(self.type)
-            elif isinstance(given, int | np.integer) and not isinstance(given, bool):
-                return int(given)
-            elif isinstance(given, float | np.floating) and not float(given).is_integer():
-                raise ValueError("nothing is cut off")
+                if self.type.tz is not None and value.tzinfo is None:
+                    value = value.replace(tzinfo=datetime.UTC)
+            if isinstance(value, pa.Scalar):
+                scalar = value if value.type == self.type else value.cast(self.type)
+            elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+                return int(value)
+            elif isinstance(value, float | np.floating) and not float(value).is_integer():
+                raise ValueError("a fraction would be cut off")
             else:
-                scalar = pa.scalar(given, self.type)
+                scalar = pa.scalar(value, self.type)
             (tick,) = self.column(pa.array([scalar.as_py()], self.type) if not hasattr(scalar, "value") else _one(scalar))
             return int(tick)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError, TypeError, OverflowError) as error:
             if isinstance(error, InvalidArgument):
                 raise
-            raise InvalidArgument(f"{argument} must be a value of type {self.type}, or an integer in its unit; not {given!r}") from error
+            raise InvalidArgument(f"{argument} must be a value of type {self.type}, or an integer in its unit; not {value!r}") from error
 
 
 def _one(scalar: pa.Scalar) -> pa.Array:
@@ -139,7 +139,7 @@ def _one(scalar: pa.Scalar) -> pa.Array:
 
 
 def measure_of(t: pa.DataType, name: str) -> Measure:
-    """The measure of a column's type, or an error."""
+    """The measure for a column's type; raises for types that are no times."""
     if pa.types.is_timestamp(t) or pa.types.is_date(t) or pa.types.is_integer(t):
         return Measure(t)
     hint = ""

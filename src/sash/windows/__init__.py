@@ -1,7 +1,7 @@
-"""What users window with: ``from sash import windows as W``.
+"""The windows that users write: ``from sash import windows as W``.
 
 Durations are strings as in Spark (``"1 hour"``, ``"1 minute 30 seconds"``), :class:`datetime.timedelta`, or integers in the unit
-of an integer measure column.
+of an integer time column.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def last_rows(n: int, every: DurationLike) -> Window:
     """The last rows of a key, at regular times.
 
     Args:
-        n: The number of rows; where a key has had fewer, those.
+        n: The number of rows; a key with fewer rows has all of them in the window.
         every: The time between two results. A time without a new row of the key before it has no result.
 
     Returns:
@@ -170,7 +170,7 @@ def band(start: Any, end: Any) -> Window:
 
 
 def unbounded() -> Window:
-    """Everything so far. In `sash.over`: SQL's `UNBOUNDED PRECEDING`.
+    """Everything so far.
 
     Returns:
         A window that never ends. A stream reports it with `emit="update"` or `"running"`.

@@ -55,7 +55,7 @@ class Calendar(ContextFreeWindow):
     @staticmethod
     def of(size: Duration, every: Duration, offset: Duration | None, tz: str | None, measure: Measure) -> Calendar:
         if measure.nanos_per_tick is None:
-            raise InvalidWindow(f"calendar windows need a timestamp or a date, not a measure of type {measure.type}")
+            raise InvalidWindow(f"calendar windows need a timestamp or a date, not a time column of type {measure.type}")
         shift = 0
         if offset is not None:
             if offset.plain is not None or offset.months:
@@ -88,7 +88,7 @@ class Calendar(ContextFreeWindow):
         return min(_instant(local, self.shift, self.zone) // self.nanos, FAR_AHEAD)
 
     def start(self, k: int) -> int:
-        """Where window ``k`` starts, in ticks; before and behind the calendar's years there is nothing."""
+        """Where window ``k`` starts, in ticks; outside the calendar's years the farthest tick."""
         try:
             return self._tick(self._start(k))
         except (InvalidWindow, OverflowError):
@@ -102,7 +102,7 @@ class Calendar(ContextFreeWindow):
             return FAR_AHEAD if k > 0 else FAR_BACK
 
     def check_rows(self, first: int, last: int) -> None:
-        """Rows must lie in the calendar's years, with room for a window."""
+        """Raise unless rows lie in the calendar's years, with a margin for a window."""
         for t in (first, last):
             days = t * self.nanos // DAY
             if not FIRST_DAY <= days <= LAST_DAY:
@@ -152,16 +152,16 @@ class Calendar(ContextFreeWindow):
         return result
 
     def edges(self, first: int, last: int) -> Array:
-        found, last = set(), min(last, FAR_AHEAD - 1)
+        edges, last = set(), min(last, FAR_AHEAD - 1)
         k = self._last_start(first - 1) + 1
         while (start := self.start(k)) <= last:
-            found.add(start)
+            edges.add(start)
             k += 1
         k = self._first_end(first - 1)
         while (end := self.end(k)) <= last:
-            found.add(end)
+            edges.add(end)
             k += 1
-        return np.array(sorted(found), np.int64)
+        return np.array(sorted(edges), np.int64)
 
     def listed(self, first: int, last: int) -> tuple[Array, Array]:
         self.check_rows(first, last)

@@ -23,7 +23,7 @@ class LastRows(Window):
     def bind(self, measure: Measure) -> RowsBefore:
         every = measure.ticks(self.every, "every")
         if every < 1:
-            raise InvalidWindow(f"every {self.every!r} is shorter than the measure's unit ({measure.type})")
+            raise InvalidWindow(f"every {self.every!r} is shorter than the time column's unit ({measure.type})")
         return RowsBefore(self.count, every)
 
     def __repr__(self) -> str:

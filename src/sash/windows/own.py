@@ -1,4 +1,4 @@
-"""The base classes of users' own windows: a spec that is its own shape, and speaks in ticks."""
+"""The base classes of users' own windows: a spec that is its own shape, in ticks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 class ContextFreeWindow(Window, Shape):
-    """A window type whose edges are known without looking at any row. Three methods make one; all speak in ticks.
+    """A window type whose edges are known without looking at any row. A subclass has three methods, all in ticks.
 
     >>> class Primes(ContextFreeWindow):
     ...     '''From one prime number to the next.'''
@@ -62,16 +62,16 @@ class ContextFreeWindow(Window, Shape):
     def bind(self, measure: Measure) -> Shape:
         return self
 
-    # Made from the three; override where there is a faster way.
+    # Derived from the three; override where there is a faster way.
 
     def edges(self, first: int, last: int) -> Array:
         """All edges from ``first`` to ``last``, both included."""
-        found = []
+        edges = []
         edge = self.next_edge(first - 1)
         while edge <= last:
-            found.append(edge)
+            edges.append(edge)
             edge = self.next_edge(edge)
-        return np.array(found, np.int64)
+        return np.array(edges, np.int64)
 
     def previous_edges(self, ticks: Array) -> Array:
         """For each tick the latest edge at or before it; :data:`~sash.types.FAR_BACK` where there is none."""
@@ -119,7 +119,7 @@ class ContextFreeWindow(Window, Shape):
         return 0.0
 
     def listed(self, first: int, last: int) -> tuple[Array, Array]:
-        """Starts and ends of all windows that may hold a tick from ``first`` to ``last``, in order of their ends."""
+        """Starts and ends of all windows that may contain a tick from ``first`` to ``last``, in order of their ends."""
         reach = min(self.longest, FAR_AHEAD)
         pairs = [(s, e) for s, e in self.ended(first, min(last + reach, FAR_AHEAD)) if s <= last]
         pairs.sort(key=lambda pair: (pair[1], pair[0]))
@@ -128,7 +128,7 @@ class ContextFreeWindow(Window, Shape):
 
 
 class Edges:
-    """What a context aware window is given to say where its windows start and end."""
+    """The edges of a context aware window's windows: ``notify`` adds and removes them."""
 
     def __init__(self, starts: Iterable[int] = (), ends: Iterable[int] = ()) -> None:
         self.starts: list[int] = list(starts)
@@ -151,20 +151,20 @@ class Edges:
         self.ends = [e for e in self.ends if e != t]
 
 
-def is_plain(context: Any) -> bool:
-    """Whether JSON can hold a context, and gives the same back."""
+def is_json(context: Any) -> bool:
+    """Whether a context is a JSON value, so that writing and reading it returns the same."""
     if isinstance(context, list):
-        return all(map(is_plain, context))
+        return all(map(is_json, context))
     if isinstance(context, dict):
-        return all(isinstance(name, str) for name in context) and all(map(is_plain, context.values()))
+        return all(isinstance(name, str) for name in context) and all(map(is_json, context.values()))
     return context is None or isinstance(context, bool | int | float | str)
 
 
 class ContextAwareWindow(Window, Shape):
     """A window type whose edges depend on the rows. ``notify`` is called for each row of a key, in the order of time.
 
-    When a row comes late, the rows that are kept of its key are shown again, from the context that it had before the first of them. A
-    context must be a value that JSON can hold (a number, text, a list, a dictionary), because snapshots carry it.
+    When a row comes late, ``notify`` is called again for the retained rows of its key, from the context before the first of them. A
+    context must be a JSON value (a number, text, a list, a dictionary), because snapshots carry it.
     """
 
     context = "forward context free"
@@ -181,7 +181,7 @@ class ContextAwareWindow(Window, Shape):
 
     @abstractmethod
     def notify(self, context: Any, time: int, *values: Any, edges: Edges) -> Any:
-        """A row came, with the values of ``reads``. Add or remove edges; the new context is returned.
+        """Called for each row, with the values of ``reads``: adds or removes edges, and returns the new context.
 
         An edge may lie at the row's time or later, and edges later than the row may be removed.
         """

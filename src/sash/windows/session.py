@@ -21,7 +21,7 @@ class Session(Window):
     def bind(self, measure: Measure) -> Gaps:
         gap = measure.ticks(self.gap, "gap")
         if gap < 1:
-            raise InvalidWindow(f"gap {self.gap!r} is shorter than the measure's unit ({measure.type})")
+            raise InvalidWindow(f"gap {self.gap!r} is shorter than the time column's unit ({measure.type})")
         return Gaps(gap)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""Shapes: windows in ticks of a time column, which is all that planners, stores and carriers know of them.
+"""Shapes: windows in ticks of a time column, which is all that planners and stores know of them.
 
-A shape says of itself what others need to decide: whether the times of rows alone tell where its windows are, how long they are, and how
-its edges can be stated. How it cuts rows and which slices its windows hold is in :mod:`sash.slicing.bounds`, one module per shape.
+A shape has the properties that planning depends on: whether the times of rows alone determine its windows, how long they are, and how
+its edges can be stated. How it cuts rows and which slices its windows contain is in :mod:`sash.slicing.bounds`, one module per shape.
 
 - :class:`Periodic`: ``[offset + k * every, ... + size)`` for every ``k``;
 - :class:`~sash.windows.own.ContextFreeWindow`: any edges that are known in advance;
@@ -10,7 +10,7 @@ its edges can be stated. How it cuts rows and which slices its windows hold is i
 - :class:`Marks`: from one marked row to the next;
 - :class:`RowsBefore`: the last rows before each edge;
 - :class:`Everything`;
-- :class:`~sash.windows.own.ContextAwareWindow`: edges that a notice per row adds and removes;
+- :class:`~sash.windows.own.ContextAwareWindow`: edges that a call per row adds and removes;
 - :class:`Trailing` and :class:`TrailingRows`: a window for each row.
 """
 
@@ -33,11 +33,11 @@ class Shape:
     """A window in ticks."""
 
     decided_by_rows: ClassVar[bool] = True
-    """Whether it takes more than the times of rows to tell where its windows are: how many rows there are, or what they hold."""
+    """Whether its windows depend on more than the times of rows: on their number, or on their values."""
     has_known_edges: ClassVar[bool] = False
     """Whether its edges are known in advance: it has ``edges``, ``previous_edges`` and ``density``."""
     is_whole: ClassVar[bool] = False
-    """Whether it is one window per key that holds every row and never ends."""
+    """Whether it is one window per key with every row, which never ends."""
 
     @property
     def as_periodic(self) -> Periodic | None:
@@ -56,17 +56,17 @@ class Shape:
 
     @property
     def edge_series(self) -> tuple[Series, ...] | None:
-        """Series whose ticks are its edges; None if edges are not plain arithmetic."""
+        """Series whose ticks are its edges; None if its edges are not at regular distances."""
         return None
 
     @property
     def windows_per_row(self) -> int | None:
-        """A row is in about so many windows; None if that cannot be told."""
+        """In how many windows a row is, about; None if that is not known."""
         return 1
 
     @property
     def lies_apart(self) -> bool:
-        """Whether no row is in two windows, and arithmetic tells which one it is in."""
+        """Whether windows do not overlap, and a row's window follows from its time by arithmetic."""
         return False
 
     @property
@@ -76,16 +76,16 @@ class Shape:
 
     @property
     def time_carried(self) -> int | None:
-        """A later row's window may reach back so far; None if it does not go by time. Of windows for each row."""
+        """How far back the window of a later row may reach, for windows per row; None if that does not depend on time."""
         return None
 
     @property
     def rows_carried(self) -> int:
-        """A later row's window may hold so many of the rows before it. Of windows for each row."""
+        """How many of the rows before it the window of a later row may contain, for windows per row."""
         return 0
 
     def check_rows(self, first: int, last: int) -> None:
-        """Raise if windows cannot be computed around rows from ``first`` to ``last``: called before such rows are taken in."""
+        """Raise if windows cannot be computed around rows from ``first`` to ``last``: called before such rows are ingested."""
 
     def next_end(self, t: int) -> int | None:
         """A time after ``t`` before which no window ends, whatever the rows; None if it depends on the rows."""
@@ -148,14 +148,14 @@ class Periodic(Shape):
 
     def previous_edges(self, ticks: Array) -> Array:
         first, *others = (ticks - (ticks - phase) % step for step, phase in self.edge_series)
-        found: Array = first
+        latest: Array = first
         for other in others:
-            found = np.maximum(found, other)
-        return found
+            latest = np.maximum(latest, other)
+        return latest
 
     def edges(self, first: int, last: int) -> Array:
-        found = [np.arange(first + (phase - first) % step, last + 1, step, dtype=np.int64) for step, phase in self.edge_series]
-        return found[0] if len(found) == 1 else np.union1d(*found)
+        series = [np.arange(first + (phase - first) % step, last + 1, step, dtype=np.int64) for step, phase in self.edge_series]
+        return series[0] if len(series) == 1 else np.union1d(*series)
 
     def density(self) -> float:
         return sum(1 / step for step, _ in self.edge_series)

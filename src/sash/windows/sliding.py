@@ -26,9 +26,9 @@ class Sliding(Window):
             return Calendar.of(self.size, self.every, self.offset, self.tz, measure)
         size, every = measure.ticks(self.size, "size"), measure.ticks(self.every, "every")
         offset = 0 if self.offset is None else measure.ticks(self.offset, "offset")
-        for argument, ticks, given in (("size", size, self.size), ("every", every, self.every)):
+        for argument, ticks, duration in (("size", size, self.size), ("every", every, self.every)):
             if ticks < 1:
-                raise InvalidWindow(f"{argument} {given!r} is shorter than the measure's unit ({measure.type})")
+                raise InvalidWindow(f"{argument} {duration!r} is shorter than the time column's unit ({measure.type})")
         return Periodic(size, every, offset % every)
 
     def __repr__(self) -> str:
@@ -37,7 +37,7 @@ class Sliding(Window):
 
 
 def check_zone(tz: str | None, *durations: Duration) -> None:
-    """A time zone must exist, and is for lengths of whole days."""
+    """Raise unless a time zone exists and the windows have whole days."""
     if tz is None:
         return
     from zoneinfo import ZoneInfo

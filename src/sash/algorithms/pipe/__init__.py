@@ -1,4 +1,4 @@
-"""Kernels of the pipe: over the rows and slices of many keys at once."""
+"""Kernels over the rows and slices of many keys at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that put slices among those that are there, and join neighbours."""
+"""Kernels that place new slices among existing ones, and join neighbours."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from sash.algorithms.pipe.window_bounds import place_of
 from sash.kernels.vocabulary import Index, Rows, States, combine, load, store
 
 ELSEWHERE = -1
-"""New slices do not just join those that are there, or follow them."""
+"""New slices do not all join existing ones or follow them."""
 WITH_GAPS = -2
-"""Within a new slice there may be a gap that separates sessions."""
+"""A new slice may contain a gap that separates sessions."""
 
 
 def find_slices(
     cell: Index, first: Index, last: Index, count: int,
     new_cell: Index, new_first: Index, new_last: Index, new_count: int, gap: int, commutes: int, places: Index,
 ) -> int:  # fmt: skip
-    """Where newer slices of a key go among its older ones: each to the one of its cell, or behind them all.
+    """The places of newer slices of a key among its older ones: each joins the one of its cell, or follows them all.
 
-    ``places`` gets where each goes. Returns how many join older ones, or ``ELSEWHERE`` if one belongs there, would bridge a gap or, where
+    ``places`` gets the place of each. Returns how many join older ones, or ``ELSEWHERE`` if one belongs there, would bridge a gap or, where
     order matters, has rows between older ones. Both are in the order of time.
     """
     joined, place = new_count, -1
@@ -28,7 +28,7 @@ def find_slices(
             return ELSEWHERE
         following = place + 1
         place = following
-        if place < count and cell[place] != c:  # most often it is the next one
+        if place < count and cell[place] != c:  # usually it is the next one
             place = place_of(first, place, count, new_first[i] + 1)
             if place > following and cell[place - 1] == c:
                 place -= 1
@@ -50,7 +50,7 @@ def place_slices(
     key: Index, cell: Index, first: Index, last: Index, counts: Index,
     new_cell: Index, new_first: Index, new_last: Index, new_counts: Index, new_count: int, joined: int, places: Index,
 ) -> int:  # fmt: skip
-    """Write newer slices among older ones, of which there is room for more, at the places that :func:`find_slices` found."""
+    """Write newer slices among older ones, whose arrays have the capacity for them, at the places from :func:`find_slices`."""
     for i in range(joined):
         p = places[i]
         first[p], last[p] = min(first[p], new_first[i]), max(last[p], new_last[i])
@@ -62,14 +62,14 @@ def place_slices(
 
 
 def join_slices(S: States, T: States, joined: int, places: Index) -> int:
-    """Join older slices to the newer ones that go there. Those are written to, so that a ``combine`` that raises changes nothing."""
+    """Combine older slices with the newer ones that join them. The newer are written to, so a ``combine`` that raises changes nothing."""
     for i in range(joined):
         store(T, i, combine(load(S, places[i]), load(T, i)))
     return joined
 
 
 def write_slices(S: States, held: Index, T: States, new_held: Index, joined: int, count: int, places: Index) -> int:
-    """An aggregate's part of :func:`place_slices`, after :func:`join_slices`."""
+    """An aggregate's part of :func:`place_slices`, after :func:`join_slices`; ``held`` counts the rows in each slice's partial."""
     for i in range(count):
         store(S, places[i], load(T, i))
     for i in range(joined):
@@ -85,32 +85,32 @@ def put_in_place(
     places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int, gap: int,
     found: Index,
 ) -> int:  # fmt: skip
-    """Rows of a single key, which commute, into slices that are ``there``: :func:`locate`, :func:`find_slices`, :func:`join_slices`, and
-    only then :func:`place_slices` and :func:`write_slices`, so that a function that raises changes nothing.
+    """Add rows of a single key to the ``there`` existing slices, for aggregates that commute: :func:`locate`, :func:`find_slices`,
+    :func:`join_slices`, and only then :func:`place_slices` and :func:`write_slices`, so that a function that raises changes nothing.
 
-    ``found`` gets how many slices the rows make. Returns how many of them joined older ones. ``ELSEWHERE`` if they cannot all be
-    placed, or ``WITH_GAPS``: then nothing was changed, and they are on their own.
+    ``found`` gets how many new slices the rows make. Returns how many of them joined older ones; ``ELSEWHERE`` if they cannot all be
+    placed, or ``WITH_GAPS``: then nothing was changed, and the new slices are in ``T`` and the arrays called new.
     """
-    made = locate(
+    new_count = locate(
         X, ticks, keys, 1, count, edges, skip, edge_count, lookup, base, shift, many, row_places, new_first, new_last, new_counts, filled, T
     )
-    found[0] = made
-    for i in range(made):
+    found[0] = new_count
+    for i in range(new_count):
         new_cell[i] = edges[skip + filled[i]]
         if new_last[i] - new_first[i] > gap:
             return WITH_GAPS
-    joined = find_slices(cell, first, last, there, new_cell, new_first, new_last, made, gap, 1, places)
+    joined = find_slices(cell, first, last, there, new_cell, new_first, new_last, new_count, gap, 1, places)
     if joined != ELSEWHERE:
         join_slices(S, T, joined, places)
-        place_slices(key, cell, first, last, counts, new_cell, new_first, new_last, new_counts, made, joined, places)
-        write_slices(S, held, T, new_counts, joined, made, places)
+        place_slices(key, cell, first, last, counts, new_cell, new_first, new_last, new_counts, new_count, joined, places)
+        write_slices(S, held, T, new_counts, joined, new_count, places)
     return joined
 
 
 def group_slices(
     keys: Index, cells: Index, first: Index, last: Index, count: int, gap: int, settled: int, offsets: Index
 ) -> int:  # fmt: skip
-    """Slices that belong together, sorted by key and first row: one key, one cell, no gap (which does not matter in a settled cell).
+    """Slices that belong together, sorted by key and first row: one key, one cell, no gap (gaps do not matter in the cell ``settled``).
 
     ``offsets`` gets where each group starts, and the end; the number of groups is returned.
     """

@@ -12,7 +12,7 @@ def cells(
 ) -> int:  # fmt: skip
     """``places[i]`` becomes ``key * edge_count + j``, where ``edges[j]`` is the last edge at or before the row; rows are counted.
 
-    ``lookup`` holds, for every ``2**shift`` ticks from ``base`` on, the edge to start looking at. The slice of the row before is tried
+    ``lookup`` has, for every ``2**shift`` ticks from ``base`` on, the edge at which the search starts. The slice of the row before is tried
     first, so that rows in order need two comparisons.
     """
     j = 0
@@ -59,14 +59,14 @@ def scatter_any(X: Rows, places: Index, begin: int, end: int, S: States) -> int:
 
 
 def clear(S: States, begin: int, end: int) -> int:
-    """Nothing in every place."""
+    """Put the identity into every place."""
     for i in range(begin, end):
         store(S, i, identity())
     return end
 
 
 def add_up(S: States, T: States, begin: int, end: int) -> int:
-    """``S[i]`` followed by ``T[i]``."""
+    """``S[i]`` becomes ``S[i]`` combined with ``T[i]``."""
     for i in range(begin, end):
         store(S, i, combine(load(S, i), load(T, i)))
     return end
@@ -77,7 +77,7 @@ def locate(
     shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, filled: Index, S: States,
 ) -> int:  # fmt: skip
     """:func:`cells` and :func:`scatter_any` for rows in any order; and each place's first and last tick and its rows. Then the places that
-    have rows move to the front; returns how many they are, and ``filled`` says which they were.
+    have rows move to the front; returns how many they are, and ``filled`` gets their numbers.
 
     Places count the ``edge_count`` edges from ``skip`` on. ``edges`` has one more at the end that no row reaches. Unless ``many``, no
     stretch of ``2**shift`` ticks has two edges.
@@ -114,21 +114,21 @@ def locate(
 
 
 def add_at(S: States, places: Index, T: States, count: int) -> int:
-    """``S[places[i]]`` followed by ``T[i]``."""
+    """``S[places[i]]`` becomes itself combined with ``T[i]``."""
     for i in range(count):
         store(S, places[i], combine(load(S, places[i]), load(T, i)))
     return count
 
 
 def take_away(S: States, places: Index, T: States, count: int) -> int:
-    """``S[places[i]]`` without ``T[i]``."""
+    """``S[places[i]]`` becomes itself without ``T[i]``."""
     for i in range(count):
         store(S, places[i], invert(load(S, places[i]), load(T, i)))
     return count
 
 
 def are_same(S: States, places: Index, T: States, count: int, found: Index) -> int:
-    """Whether ``S[places[i]]`` and ``T[i]`` are equal."""
+    """``found[i]`` becomes 1 if ``S[places[i]]`` and ``T[i]`` are equal, else 0."""
     for i in range(count):
         found[i] = 1 if same(load(S, places[i]), load(T, i)) else 0
     return count

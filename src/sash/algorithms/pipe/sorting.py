@@ -45,21 +45,21 @@ def radix_pass(
 
 
 def inverse(order: Index, count: int, back: Index) -> int:
-    """Where each row went."""
+    """``back`` becomes the inverse of ``order``: each row's place in the new order."""
     for i in range(count):
         back[order[i]] = i
     return count
 
 
 def gather(values: Index, order: Index, begin: int, end: int, sorted_values: Index) -> int:
-    """Values in another order."""
+    """``sorted_values`` becomes the values in ``order``."""
     for i in range(begin, end):
         sorted_values[i] = values[order[i]]
     return end
 
 
 def span(values: Index, begin: int, end: int, found: Index) -> int:
-    """The smallest and the largest of some values."""
+    """``found`` becomes the smallest and the largest of the values ``begin`` to ``end - 1``."""
     low, high = values[begin], values[begin]
     for i in range(begin, end):
         low, high = min(low, values[i]), max(high, values[i])

@@ -12,7 +12,7 @@ def periodic_count(
 ) -> int:  # fmt: skip
     """How many windows the keys ``begin`` to ``end - 1`` have; with ``gaps`` the empty ones between two rows count too.
 
-    Only windows with numbers from ``lowest`` to ``highest`` are asked for.
+    Only windows with numbers from ``lowest`` to ``highest`` count.
     """
     for key in range(begin, end):
         total, following = 0, 0
@@ -101,29 +101,29 @@ def listed_fill(
 
 
 def due_queries(ends: Index, phases: Index, steps: Index, count: int, until: int, due: Index) -> int:
-    """Which periodic queries' next window ends by a tick; ``ends`` becomes each one's first end after it.
+    """The periodic queries whose next window ends by the tick ``until``; ``ends`` becomes each one's first end after it.
 
-    Returns how many they are; behind the places of all of them, ``due`` gets the earliest of the ends.
+    ``due`` gets their numbers, and in place ``count`` the earliest of the ends; returns how many they are.
     """
-    found, earliest = 0, FAR_AHEAD
+    due_count, earliest = 0, FAR_AHEAD
     for q in range(count):
         if ends[q] <= until:
-            due[found] = q
-            found += 1
+            due[due_count] = q
+            due_count += 1
             ends[q] = phases[q] + ((until - phases[q]) // steps[q] + 1) * steps[q]
         earliest = min(earliest, ends[q])
     due[count] = earliest
-    return found
+    return due_count
 
 
 def ending_windows(
     which: Index, queries: int, sizes: Index, steps: Index, offsets: Index, since: Index, after: int, until: int,
     first: Index, last: Index, key_offsets: Index, keys: int, limit: int, most: int, found: Index,
 ) -> int:  # fmt: skip
-    """The windows of periodic queries that end after one tick and not after another, and hold a slice: key by key, query by query.
+    """The windows of periodic queries that end after ``after`` and by ``until``, and have a slice: key by key, query by query.
 
-    ``found`` has room for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are, or -1 if
-    more than ``limit`` had to be looked at.
+    ``found`` has the capacity for ``most`` of each of query, key, first slice, slice behind, start and end; returns how many there are,
+    or -1 if more than ``limit`` candidates had to be checked.
     """
     oldest, newest = first[0], last[0]
     for j in range(key_offsets[keys]):
@@ -163,14 +163,14 @@ def place_of(starts: Index, low: int, high: int, tick: int) -> int:
 
 
 def places_in_keys(ticks: Index, offsets: Index, keys: Index, wanted: Index, count: int, found: Index) -> int:
-    """For each of some keys its first place whose tick is not before a wanted one; a key's ticks lie in order."""
+    """``found[j]`` becomes the first place of the key ``keys[j]`` whose tick is not before ``wanted[j]``; a key's ticks are in order."""
     for j in range(count):
         found[j] = place_of(ticks, offsets[keys[j]], offsets[keys[j] + 1], wanted[j])
     return count
 
 
 def look_at_ranges(lo: Index, hi: Index, count: int, found: Index) -> int:
-    """Whether both ends only advance, how long the longest range is, and how many are empty."""
+    """``found`` becomes: whether both ends only advance, how long the longest range is, and how many ranges are empty."""
     advances, longest, empty = 1, 1, 0
     for j in range(count):
         length = hi[j] - lo[j]

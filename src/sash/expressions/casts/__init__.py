@@ -1,15 +1,20 @@
 """Casts among all types, with Spark's meaning in ANSI mode.
 
-:func:`attempt` gives null where a value has no counterpart in the target type: ``try_cast`` is just that, and ``cast`` raises there.
+:func:`attempt` returns null where a value cannot be cast, as ``try_cast`` does; ``cast`` raises there.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from sash.errors import InvalidExpression
 from sash.expressions.casts import numbers, text, times
 from sash.expressions.coercion import BINARY, BOOL, DATE, DURATION, MONTHS, NULL, STRING, is_number, is_time, is_zoned, name_of
+
+Cast = Callable[[pa.Array, pa.DataType], pa.Array]
+"""Casts an array to a type."""
 
 
 def check(source: pa.DataType, target: pa.DataType) -> None:
@@ -21,7 +26,7 @@ def check(source: pa.DataType, target: pa.DataType) -> None:
 
 
 def attempt(value: pa.Array, target: pa.DataType) -> pa.Array:
-    """Values in another type, null where they have none."""
+    """Values in another type; null where a value cannot be cast."""
     source = value.type
     if source == target:
         return value
@@ -32,9 +37,10 @@ def attempt(value: pa.Array, target: pa.DataType) -> pa.Array:
     return cast(value, target)
 
 
-def _cast(source: pa.DataType, target: pa.DataType):  # type: ignore[no-untyped-def]
+def _cast(source: pa.DataType, target: pa.DataType) -> Cast | None:
+    """The function that casts arrays from one type to another; None if there is none."""
     if target == STRING:
-        return text.written if _is_plain(source) else None
+        return text.to_text if _has_text(source) else None
     if source == STRING:
         if target == BINARY:
             return lambda v, t: v.cast(t)
@@ -58,7 +64,8 @@ def _cast(source: pa.DataType, target: pa.DataType):  # type: ignore[no-untyped-
     return None
 
 
-def _is_plain(t: pa.DataType) -> bool:
+def _has_text(t: pa.DataType) -> bool:
+    """Whether values of a type can be cast to text."""
     return t in (BOOL, BINARY, DATE) or is_number(t) or (is_time(t) and t not in (DURATION, MONTHS))
 
 

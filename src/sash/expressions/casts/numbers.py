@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,9 +12,12 @@ from sash.expressions import decimals
 from sash.expressions.arrays import Array, by_value, from_numbers, numbers, valid
 from sash.expressions.coercion import BOOL, DOUBLE, is_decimal, is_float, is_integer
 
+if TYPE_CHECKING:
+    from decimal import Decimal
+
 
 def boolean(value: pa.Array, target: pa.DataType) -> pa.Array:
-    """True is 1; whatever is not 0 is true."""
+    """Booleans as numbers (true is 1), or numbers as booleans (whatever is not 0 is true)."""
     if value.type == BOOL:
         flags = from_numbers(numbers(value).astype(np.int8), valid(value), pa.int8())
         return number(flags, target) if target != pa.int8() else flags
@@ -21,6 +26,7 @@ def boolean(value: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def number(value: pa.Array, target: pa.DataType) -> pa.Array:
+    """Numbers in another type of numbers; null where one does not fit."""
     source = value.type
     if is_decimal(target):
         return _to_decimal(value, target)
@@ -36,13 +42,14 @@ def number(value: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def narrowed(whole: Array, known: Array, target: pa.DataType) -> pa.Array:
+    """Integers in a narrower type; null where one does not fit."""
     limits = np.iinfo(target.to_pandas_dtype())
     fits = known & ((whole >= int(limits.min)) & (whole <= int(limits.max))).astype(bool)
     return from_numbers(np.where(fits, whole, 0).astype(target.to_pandas_dtype()), fits, target)
 
 
 def to_integers(floats: Array, known: Array, target: pa.DataType) -> pa.Array:
-    """What is behind the point is cut off; null where it does not fit. 2**63 itself still counts as the largest integer, as in Java."""
+    """Doubles truncated to integers; null where one does not fit. 2**63 itself becomes the largest integer, as in Java."""
     limits = np.iinfo(target.to_pandas_dtype())
     with np.errstate(invalid="ignore"):
         fits = known & (np.floor(floats) <= float(limits.max)) & (np.ceil(floats) >= float(limits.min))
@@ -50,7 +57,7 @@ def to_integers(floats: Array, known: Array, target: pa.DataType) -> pa.Array:
 
 
 def saturated(floats: Array, target: pa.DataType) -> Array:
-    """Floats as integers, the nearest where they lie outside; NaN as 0."""
+    """Floats truncated to integers, those out of range clipped; NaN as 0."""
     t = target.to_pandas_dtype()
     limits = np.iinfo(t)
     with np.errstate(invalid="ignore"):
@@ -88,7 +95,8 @@ def from_floats(floats: Array, known: Array, target: pa.DataType) -> pa.Array:
     return pc.if_else(pa.array(doubtful), exact, result)
 
 
-def _decimal_of(value: float, target: pa.DataType):  # type: ignore[no-untyped-def]
+def _decimal_of(value: float, target: pa.DataType) -> Decimal | None:
+    """A double as a decimal, by the digits that it is written with; None where it does not fit."""
     from decimal import ROUND_HALF_UP, Context, Decimal
 
     if value != value or value in (float("inf"), float("-inf")):

@@ -1,4 +1,4 @@
-"""Casts between text and other types: how Spark writes values, and what it reads."""
+"""Casts between text and other types: how Spark formats values, and what it parses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from sash.expressions.coercion import BINARY, BOOL, DATE, STRING, is_decimal, is
 from sash.expressions.zones import DAY, to_instants, to_local
 
 SPACE = "".join(map(chr, range(33))) + "\x7f"
-"""What is trimmed off text before it is read."""
+"""The characters that are trimmed off text before it is parsed."""
 
-# Written.
+# Values to text.
 
 
-def written(value: pa.Array, target: pa.DataType) -> pa.Array:
+def to_text(value: pa.Array, target: pa.DataType) -> pa.Array:
+    """Values as Spark writes them."""
     t = value.type
     if is_float(t):
         return _floats(value)
     if is_decimal(t):
-        return _plain_digits(value)
+        return _decimals(value)
     if t == BINARY:
         return by_value(lambda b: b.decode("utf-8", "replace"), STRING, value)
     if t == DATE:
@@ -66,8 +67,8 @@ def _float_writer(t: pa.DataType) -> Callable[[float], str]:
     return write
 
 
-def _plain_digits(value: pa.Array) -> pa.Array:
-    """All digits, without an exponent."""
+def _decimals(value: pa.Array) -> pa.Array:
+    """Decimals with all their digits, without an exponent."""
     shown = value.cast(STRING)
     if pc.any(pc.match_substring(shown, "E")).as_py():
         return by_value(lambda d: format(d, "f"), STRING, value)
@@ -126,7 +127,7 @@ def _timestamp_shown(local: int) -> str:
     return f"{_date_shown(days)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}{tail}"
 
 
-# Read.
+# Text to values.
 
 
 def read_boolean(value: pa.Array, target: pa.DataType) -> pa.Array:
@@ -176,21 +177,21 @@ def _floats_read(value: pa.Array, target: pa.DataType) -> pa.Array:
         return by_value(lambda s: _float(s, target), target, value)
 
 
-def _float(given: str, target: pa.DataType) -> float | None:
-    given = _SPECIAL.get(given.lower(), given[:-1] if re.fullmatch(r".*[0-9.][dDfF]", given) else given)
-    if given not in _SPECIAL.values() and not re.match(_FLOAT, given):
+def _float(text: str, target: pa.DataType) -> float | None:
+    text = _SPECIAL.get(text.lower(), text[:-1] if re.fullmatch(r".*[0-9.][dDfF]", text) else text)
+    if text not in _SPECIAL.values() and not re.match(_FLOAT, text):
         return None
     if target != pa.float32():
-        return float(given)
+        return float(text)
     with np.errstate(over="ignore"):
-        return float(np.float32(given))
+        return float(np.float32(text))
 
 
-def _decimal(given: str, target: pa.DataType) -> Decimal | None:
-    if not re.match(_FLOAT, given):
+def _decimal(text: str, target: pa.DataType) -> Decimal | None:
+    if not re.match(_FLOAT, text):
         return None
     try:
-        value = Decimal(given)
+        value = Decimal(text)
         if value and value.adjusted() > 40:
             return None
         if value.adjusted() < -80:
@@ -225,8 +226,8 @@ def read_time(value: pa.Array, target: pa.DataType) -> pa.Array:
     return from_numbers(*_ticks(by_value(lambda s: _timestamp(s, zone), pa.int64(), trimmed)), target)
 
 
-def _ticks(found: pa.Array) -> tuple[Any, Any]:
-    return numbers(found), valid(found)
+def _ticks(values: pa.Array) -> tuple[Any, Any]:
+    return numbers(values), valid(values)
 
 
 def days_of(year: int, month: int, day: int) -> int | None:
@@ -242,14 +243,14 @@ def _day(match: re.Match[str]) -> int | None:
     return days_of(int(match["year"]), int(match["month"] or 1), int(match["day"] or 1))
 
 
-def _date(given: str) -> int | None:
-    match = _AS_DATE.fullmatch(given)
+def _date(text: str) -> int | None:
+    match = _AS_DATE.fullmatch(text)
     days = _day(match) if match else None
     return days if days is not None and -(1 << 31) <= days < 1 << 31 else None
 
 
-def _timestamp(given: str, zone: str | None) -> int | None:
-    match = _AS_TIMESTAMP.fullmatch(given)
+def _timestamp(text: str, zone: str | None) -> int | None:
+    match = _AS_TIMESTAMP.fullmatch(text)
     days = _day(match) if match else None
     if match is None or days is None:
         return None
@@ -271,7 +272,7 @@ def _instant(local: int, zone: str | None) -> int:
 
 
 def _shift(name: str, local: int) -> int | None:
-    """A local time in a zone that stands in the text."""
+    """The instant of a local time in the zone that the text names; None if there is no such zone."""
     if name in ("Z", "UTC", "GMT", "UT"):
         return local
     match = _OFFSET.fullmatch(name)
@@ -287,4 +288,4 @@ def _shift(name: str, local: int) -> int | None:
         return None
 
 
-__all__ = ["days_of", "read_boolean", "read_number", "read_time", "written"]
+__all__ = ["days_of", "read_boolean", "read_number", "read_time", "to_text"]

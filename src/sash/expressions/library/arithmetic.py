@@ -88,7 +88,7 @@ def by_kind(of_integers: Callable[..., Datum], of_floats: Callable[..., Datum], 
 
 
 def checked(quick: Callable[..., Datum], careful: Callable[[Array, Array], tuple[Array, Array]]) -> Callable[..., Datum]:
-    """Integers: Arrow's own operation unless a result does not fit; then null there."""
+    """An operation on integers: Arrow's own; where a result does not fit, the careful one, null there."""
 
     def compute(a: Datum, b: Datum) -> Datum:
         try:
@@ -102,7 +102,7 @@ def checked(quick: Callable[..., Datum], careful: Callable[[Array, Array], tuple
 
 
 def _wide(operation: Callable[[Array, Array], Array]) -> Callable[[Array, Array], tuple[Array, Array]]:
-    """With Python's integers, to see which results fit."""
+    """An operation computed in Python's integers: the results, and which of them fit into the type."""
 
     def compute(a: Array, b: Array) -> tuple[Array, Array]:
         exact = operation(a.astype(object), b.astype(object))
@@ -277,7 +277,7 @@ def _scaled_duration(x: Array, y: Array, symbol: str, known: Array) -> tuple[Arr
 
 
 def _trying(typing: Typing) -> Typing:
-    """Text that is no number is null, too."""
+    """The typing of a ``try_`` form: text that is no number is null, too."""
 
     def typed(function: Function, arguments: list[Node], zone: str) -> Typed:
         result = typing(function, arguments, zone)
@@ -291,7 +291,7 @@ def _trying(typing: Typing) -> Typing:
 
 
 def _pair(symbol: str, name: str, typing: Typing, compute: Callable[..., Datum], undefined: str) -> None:
-    """An operator, and its form that gives null where it is undefined."""
+    """Define an operator, and its ``try_`` form, which returns null where the operator is undefined."""
     typing, arrow = _with_times(symbol, typing), _timed(symbol, compute)
     right_first = symbol in "/%"
     define(symbol, 2, typing, arrow, undefined=undefined, right_first=right_first)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +34,7 @@ def _shift_typing(function: Function, arguments: list[Node], zone: str) -> Typed
     return Typed([implicit(value, t, function.title), implicit(by, INT32, function.title)], t)
 
 
-def _shift(left: bool):  # type: ignore[no-untyped-def]
+def _shift(left: bool) -> Callable[..., Datum]:
     def arrow(value: Datum, by: Datum, *, type: pa.DataType) -> Datum:
         known = all_valid(value, by)
         x, n = (numbers(v) for v in spread(value, by))

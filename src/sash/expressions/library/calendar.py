@@ -20,12 +20,12 @@ from sash.expressions.zones import DAY, to_instants, to_local
 
 define = definer(__name__)
 
-OUTSIDE = "the date does not exist, or lies outside of what a date can hold"
+OUTSIDE = "the date does not exist, or lies outside the range of dates"
 DECIMAL_SECOND = pa.decimal128(8, 6)
 
 
 def local_time(value: pa.Array) -> pa.Array:
-    """A timestamp as its zone's clocks show it; a date as its midnight."""
+    """A timestamp as the local time of its zone; other values as they are."""
     if value.type == DATE:
         return value
     if not is_zoned(value.type):
@@ -41,7 +41,7 @@ def _fields(compute: Callable[[pa.Array], pa.Array]) -> Callable[..., Datum]:
 
 
 def _clock(function: Function, arguments: list[Node], zone: str) -> Typed:
-    """The clock needs a time: a date is its midnight."""
+    """Parts of the time of day: a date is its midnight."""
     (value,) = arguments
     return Typed([value if value.type == NTZ else implicit(value, timestamp(zone), function.title)], INT32)
 
@@ -51,16 +51,16 @@ def _day_of_week(value: pa.Array) -> pa.Array:
 
 
 _PARTS: dict[str, tuple[Callable[[pa.Array], pa.Array], Typing, tuple[str, ...]]] = {
-    "year": (pc.year, takes(DATE, gives=INT32), ()),
-    "quarter": (pc.quarter, takes(DATE, gives=INT32), ()),
-    "month": (pc.month, takes(DATE, gives=INT32), ()),
-    "dayofmonth": (pc.day, takes(DATE, gives=INT32), ("day",)),
-    "dayofweek": (_day_of_week, takes(DATE, gives=INT32), ()),
-    "weekday": (lambda v: pc.day_of_week(v), takes(DATE, gives=INT32), ()),
-    "dayofyear": (pc.day_of_year, takes(DATE, gives=INT32), ()),
-    "weekofyear": (pc.iso_week, takes(DATE, gives=INT32), ()),
-    "yearofweek": (pc.iso_year, takes(DATE, gives=INT32), ()),
-    "dayofweek_iso": (lambda v: pc.day_of_week(v, count_from_zero=False), takes(DATE, gives=INT32), ()),
+    "year": (pc.year, takes(DATE, returns=INT32), ()),
+    "quarter": (pc.quarter, takes(DATE, returns=INT32), ()),
+    "month": (pc.month, takes(DATE, returns=INT32), ()),
+    "dayofmonth": (pc.day, takes(DATE, returns=INT32), ("day",)),
+    "dayofweek": (_day_of_week, takes(DATE, returns=INT32), ()),
+    "weekday": (lambda v: pc.day_of_week(v), takes(DATE, returns=INT32), ()),
+    "dayofyear": (pc.day_of_year, takes(DATE, returns=INT32), ()),
+    "weekofyear": (pc.iso_week, takes(DATE, returns=INT32), ()),
+    "yearofweek": (pc.iso_year, takes(DATE, returns=INT32), ()),
+    "dayofweek_iso": (lambda v: pc.day_of_week(v, count_from_zero=False), takes(DATE, returns=INT32), ()),
     "hour": (pc.hour, _clock, ()),
     "minute": (pc.minute, _clock, ()),
     "second": (pc.second, _clock, ()),
@@ -88,9 +88,9 @@ _EXTRACTED = {
 
 
 def part_named(node: Node, function: Function) -> str:
-    """A part that stands in the text."""
+    """The name of a part of dates, which must be a constant."""
     if not isinstance(node, Constant) or node.type != STRING or node.value.as_py() is None:
-        raise InvalidExpression(f"{function.title}: the part must stand in the text, e.g. 'hour'")
+        raise InvalidExpression(f"{function.title}: the part must be a text constant, e.g. 'hour'")
     return str(node.value.as_py()).lower()
 
 
@@ -183,14 +183,14 @@ def _date_truncated(value: Datum, unit: Datum, *, type: pa.DataType) -> Datum:
 
 
 def _trunc_typing(typing: Typing, unit: int, *, days_only: bool) -> Typing:
-    """A unit that stands in the text and does not exist gives null, whatever the time."""
+    """The result is null where the unit is a constant that does not exist, whatever the time."""
 
     def typed(function: Function, arguments: list[Node], zone: str) -> Typed:
         result = typing(function, arguments, zone)
-        given = result.arguments[unit]
-        if isinstance(given, Constant):
-            found = _UNITS.get(str(given.value.as_py()).lower())
-            if found is None or (days_only and isinstance(found, int)):
+        unit_node = result.arguments[unit]
+        if isinstance(unit_node, Constant):
+            known_unit = _UNITS.get(str(unit_node.value.as_py()).lower())
+            if known_unit is None or (days_only and isinstance(known_unit, int)):
                 parts = [a if k == unit else Constant(a.type, pa.scalar(None, a.type)) for k, a in enumerate(result.arguments)]
                 return Typed(parts, result.type)
         return result
@@ -198,8 +198,8 @@ def _trunc_typing(typing: Typing, unit: int, *, days_only: bool) -> Typing:
     return typed
 
 
-define("date_trunc", 2, _trunc_typing(takes(STRING, ZONED, gives=ZONED), 0, days_only=False), _truncated)
-define("trunc", 2, _trunc_typing(takes(DATE, STRING, gives=DATE), 1, days_only=True), _date_truncated)
+define("date_trunc", 2, _trunc_typing(takes(STRING, ZONED, returns=ZONED), 0, days_only=False), _truncated)
+define("trunc", 2, _trunc_typing(takes(DATE, STRING, returns=DATE), 1, days_only=True), _date_truncated)
 
 
 # Steps and distances.
@@ -242,17 +242,17 @@ def _step_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
 
 define("date_add", 2, _step_typing, _days_later(1), "dateadd", undefined=OUTSIDE)
 define("date_sub", 2, _step_typing, _days_later(-1), undefined=OUTSIDE)
-define("datediff", 2, takes(DATE, gives=INT32), _days_between, "date_diff")
-define("add_months", 2, takes(DATE, INT32, gives=DATE), _months_later, undefined=OUTSIDE)
-define("last_day", 1, takes(DATE, gives=DATE), _last_day)
+define("datediff", 2, takes(DATE, returns=INT32), _days_between, "date_diff")
+define("add_months", 2, takes(DATE, INT32, returns=DATE), _months_later, undefined=OUTSIDE)
+define("last_day", 1, takes(DATE, returns=DATE), _last_day)
 
 
-def _made_date(year: Datum, month: Datum, day: Datum, *, type: pa.DataType) -> Datum:
-    made = by_value(lambda y, m, d: days_of(y, m, d) if abs(y) < 1 << 22 else None, pa.int64(), *spread(year, month, day))
-    days = numbers(made)
-    return from_numbers(days, valid(made) & (np.abs(days) < 1 << 31), DATE)
+def _make_date(year: Datum, month: Datum, day: Datum, *, type: pa.DataType) -> Datum:
+    epoch_days = by_value(lambda y, m, d: days_of(y, m, d) if abs(y) < 1 << 22 else None, pa.int64(), *spread(year, month, day))
+    days = numbers(epoch_days)
+    return from_numbers(days, valid(epoch_days) & (np.abs(days) < 1 << 31), DATE)
 
 
-define("make_date", 3, takes(INT32, gives=DATE), _made_date, undefined=OUTSIDE)
+define("make_date", 3, takes(INT32, returns=DATE), _make_date, undefined=OUTSIDE)
 
 __all__ = ["DOUBLE", "SAME", "local_time", "part_named"]

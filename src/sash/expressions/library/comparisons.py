@@ -1,4 +1,4 @@
-"""Comparisons: NaN equals NaN and is larger than any number; text beside a number is read as one."""
+"""Comparisons: NaN equals NaN and is larger than any number; text beside a number is parsed as one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ define = definer(__name__)
 
 
 def pair(function: Function, arguments: list[Node], zone: str) -> Typed:
-    """Two values in a type that both have, to be compared."""
+    """Two values to be compared, cast to their common type."""
     a, b = arguments
     for x, y in ((a, b), (b, a)):
         if is_decimal(x.type) and is_integer(y.type):  # a literal has no more digits than it needs
@@ -48,22 +48,22 @@ def _nan(value: Datum) -> Datum:
 
 
 def equal(a: Datum, b: Datum) -> Datum:
-    """Equality; null where either is."""
+    """Whether values are equal; null where either is null."""
     if a.type == NULL:
         return pa.nulls(len(spread(a, b)[0]), BOOL)
     if pa.types.is_nested(a.type):
         x, y = spread(a, b)
         return pa.array([None if p is None or q is None else p == q for p, q in zip(x.to_pylist(), y.to_pylist(), strict=True)], BOOL)
-    plain = pc.equal(a, b)
-    return pc.or_(plain, pc.and_(_nan(a), _nan(b))) if is_float(a.type) else plain
+    result = pc.equal(a, b)
+    return pc.or_(result, pc.and_(_nan(a), _nan(b))) if is_float(a.type) else result
 
 
 def less(a: Datum, b: Datum) -> Datum:
-    """Order; null where either is."""
+    """Whether ``a`` sorts before ``b``; null where either is null."""
     if a.type == NULL:
         return pa.nulls(len(spread(a, b)[0]), BOOL)
-    plain = pc.less(a, b)
-    return pc.or_(plain, pc.and_(pc.invert(_nan(a)), _nan(b))) if is_float(a.type) else plain
+    result = pc.less(a, b)
+    return pc.or_(result, pc.and_(pc.invert(_nan(a)), _nan(b))) if is_float(a.type) else result
 
 
 def _null_safe(a: Datum, b: Datum, *, type: pa.DataType = BOOL) -> Datum:
@@ -93,8 +93,8 @@ define("least", (2, 255), alike(reads_text=False), lambda *values, type: reduce(
 # Null and NaN.
 
 
-def _any_type(gives: pa.DataType) -> Typing:
-    return lambda function, arguments, zone: Typed(arguments, gives)
+def _any_type(returns: pa.DataType) -> Typing:
+    return lambda function, arguments, zone: Typed(arguments, returns)
 
 
 def _is_nan(value: Datum, *, type: pa.DataType) -> Datum:

@@ -1,4 +1,4 @@
-"""``and``, ``or``, ``not``, ``case``, ``if``, ``coalesce``: what a row does not need is not computed for it, and may be undefined there."""
+"""``and``, ``or``, ``not``, ``case``, ``if``, ``coalesce``: a row evaluates only the arguments that it needs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _case_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
 
 
 def _case(evaluation: Evaluation, node: Call) -> Datum:
-    rest = pa.repeat(pa.scalar(True), evaluation.table.num_rows)  # the rows that no condition held for yet
+    rest = pa.repeat(pa.scalar(True), evaluation.table.num_rows)  # the rows for which no condition was true yet
     chosen = []
     for test, value in zip(node.arguments[:-1:2], node.arguments[1:-1:2], strict=True):
         holds = evaluation.flags(evaluation.guarded(test, lambda rest=rest: rest))  # type: ignore[misc]
@@ -88,16 +88,16 @@ def _nanvl(evaluation: Evaluation, node: Call) -> Datum:
 
 
 def _in(evaluation: Evaluation, node: Call) -> Datum:
-    """Whether a value is among others, which are looked at until it is found."""
+    """Whether a value equals one of the others; each is evaluated only for rows that matched none before it."""
     first, *others = node.arguments
     value = evaluation.of(first)
     constants = [o.value for o in others if isinstance(o, Constant) and o.value.is_valid]
     if len(constants) == len(others) > 8 and not is_float(first.type) and first.type != NULL:
-        found = pc.is_in(value, pa.array([c.as_py() for c in constants], first.type))
-        return pc.if_else(pc.is_valid(value), found, pa.scalar(None, BOOL))
+        matches = pc.is_in(value, pa.array([c.as_py() for c in constants], first.type))
+        return pc.if_else(pc.is_valid(value), matches, pa.scalar(None, BOOL))
     result: Datum = pc.if_else(pc.is_valid(value), pa.scalar(False), pa.scalar(None, BOOL))
     for other in others:
-        option = evaluation.guarded(other, partial(_not_found, evaluation, value, result))
+        option = evaluation.guarded(other, partial(_unmatched, evaluation, value, result))
         result = pc.or_kleene(result, _same(value, option))
     return result
 
@@ -108,13 +108,13 @@ def _same(a: Datum, b: Datum) -> Datum:
     return equal(pa.repeat(a, 1), b)[0] if both else equal(a, b)
 
 
-def _not_found(evaluation: Evaluation, value: Datum, result: Datum) -> pa.Array:
-    """The rows whose value is known and was not found yet."""
+def _unmatched(evaluation: Evaluation, value: Datum, result: Datum) -> pa.Array:
+    """The rows whose value is not null and matched nothing yet."""
     return pc.and_(evaluation.flags(pc.is_valid(value)), pc.invert(evaluation.flags(result)))
 
 
 def _first_known(evaluation: Evaluation, node: Call) -> Datum:
-    """``coalesce``: what comes after a value is not asked for."""
+    """``coalesce``: arguments after the first value that is not null are not evaluated."""
     values: list[Datum] = []
 
     def missing() -> pa.Array:
@@ -131,13 +131,13 @@ def _nullif_typing(function: Function, arguments: list[Node], zone: str) -> Type
 
 
 def _nullif(evaluation: Evaluation, node: Call) -> Datum:
-    value, left, right = node.arguments
-    found = evaluation.of(value)
+    argument, left, right = node.arguments
+    value = evaluation.of(argument)
     if node.type == NULL:
-        return found
+        return value
     first = evaluation.of(left)
     second = evaluation.guarded(right, lambda: evaluation.flags(pc.is_valid(first)))
-    return pc.if_else(pc.fill_null(_same(first, second), False), pa.scalar(None, node.type), found)
+    return pc.if_else(pc.fill_null(_same(first, second), False), pa.scalar(None, node.type), value)
 
 
 def _nvl2_typing(function: Function, arguments: list[Node], zone: str) -> Typed:

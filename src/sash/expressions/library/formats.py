@@ -14,7 +14,7 @@ from sash.expressions.casts.text import civil, days_of, year_shown
 from sash.expressions.coercion import BINARY, BOOL, DATE, INT64, NULL, STRING, cast, implicit, is_time, is_zoned, timestamp
 from sash.expressions.library.calendar import local_time
 from sash.expressions.nodes import Constant, Node
-from sash.expressions.table import Datum, Function, Typed, definer
+from sash.expressions.table import Datum, Function, Typed, Typing, definer
 from sash.expressions.zones import DAY, to_instants
 
 define = definer(__name__)
@@ -50,11 +50,11 @@ def parts_of(pattern: str) -> list[tuple[str, int] | str]:
 def _pattern(function: Function, arguments: list[Node], place: int) -> str:
     if len(arguments) <= place:
         return DEFAULT
-    given = arguments[place]
-    if not isinstance(given, Constant) or given.type != STRING or given.value.as_py() is None:
-        raise InvalidExpression(f"{function.title}: the pattern must be text that stands in the expression")
-    parts_of(given.value.as_py())
-    return str(given.value.as_py())
+    pattern = arguments[place]
+    if not isinstance(pattern, Constant) or pattern.type != STRING or pattern.value.as_py() is None:
+        raise InvalidExpression(f"{function.title}: the pattern must be a text constant")
+    parts_of(pattern.value.as_py())
+    return str(pattern.value.as_py())
 
 
 def written(value: pa.Array, pattern: str) -> pa.Array:
@@ -83,7 +83,7 @@ def written(value: pa.Array, pattern: str) -> pa.Array:
 
 
 def read(value: pa.Array, pattern: str, zone: str | None) -> pa.Array:
-    """Text as microseconds: local times, or instants where a zone is given; null where it does not match."""
+    """Text as microseconds: local times, or instants in ``zone``; null where it does not match."""
     names, regex = [], ""
     for part in parts_of(pattern):
         if isinstance(part, str):
@@ -93,16 +93,16 @@ def read(value: pa.Array, pattern: str, zone: str | None) -> pa.Array:
             regex += r"(-?[0-9]{4}|\+[0-9]{5,9})" if part[0] == "year" else rf"([0-9]{{{part[1]}}})"
     compiled = re.compile(regex)
 
-    def one(given: str) -> int | None:
-        match = compiled.fullmatch(given)
+    def one(text: str) -> int | None:
+        match = compiled.fullmatch(text)
         if match is None:
             return None
-        found: dict[str, Any] = dict(zip(names, match.groups(), strict=True))
-        days = days_of(int(found.get("year", 1970)), int(found.get("month", 1)), int(found.get("day", 1)))
-        hour, minute, second = (int(found.get(k, 0)) for k in ("hour", "minute", "second"))
+        fields: dict[str, Any] = dict(zip(names, match.groups(), strict=True))
+        days = days_of(int(fields.get("year", 1970)), int(fields.get("month", 1)), int(fields.get("day", 1)))
+        hour, minute, second = (int(fields.get(k, 0)) for k in ("hour", "minute", "second"))
         if days is None or hour > 23 or minute > 59 or second > 59:
             return None
-        return days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + int(found.get("fraction", "0").ljust(6, "0"))
+        return days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + int(fields.get("fraction", "0").ljust(6, "0"))
 
     local = by_value(one, INT64, value)
     return local if zone is None else from_numbers(to_instants(numbers(local), zone), valid(local), INT64)
@@ -127,10 +127,10 @@ def _array(value: Datum, other: Datum | None) -> pa.Array:
     return value if not isinstance(value, pa.Scalar) or other is None else spread(value, other)[0]
 
 
-def _parse_typing(gives: str):  # type: ignore[no-untyped-def]
+def _parse_typing(target: str) -> Typing:
     def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
         value = arguments[0]
-        t = DATE if gives == "date" else timestamp(zone)
+        t = DATE if target == "date" else timestamp(zone)
         if len(arguments) == 1:
             return Typed([cast(value, t)], t)
         _pattern(function, arguments, 1)
@@ -146,9 +146,9 @@ def _parse_typing(gives: str):  # type: ignore[no-untyped-def]
 def _parse(value: Datum, pattern: Datum | None = None, *, type: pa.DataType) -> Datum:
     if value.type == type:
         return value
-    found = read(_array(value, pattern), _text_of(pattern), type.tz if is_zoned(type) else None)
-    ticks = numbers(found)
-    return from_numbers(ticks // DAY if type == DATE else ticks, valid(found), type)
+    local = read(_array(value, pattern), _text_of(pattern), type.tz if is_zoned(type) else None)
+    ticks = numbers(local)
+    return from_numbers(ticks // DAY if type == DATE else ticks, valid(local), type)
 
 
 UNREADABLE = "some text does not match the pattern; use the try_ form to get null there"

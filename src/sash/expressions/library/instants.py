@@ -36,7 +36,7 @@ define = definer(__name__)
 
 
 def _instant(function: Function, arguments: list[Node], zone: str) -> Typed:
-    """A timestamp and nothing that would have to be read as one."""
+    """A timestamp; text and dates are not cast to one."""
     (value,) = arguments
     if not pa.types.is_timestamp(value.type) and value.type != NULL:
         raise InvalidExpression(f"{function.title} takes a timestamp, not {name_of(value.type)}; cast it")
@@ -82,7 +82,7 @@ def _from_epoch(unit: int) -> Callable[..., Datum]:
             exact = numbers(value).astype(object) * unit
         fits = ((exact >= -(1 << 63)) & (exact < 1 << 63)).astype(bool)
         if not (fits | ~known).all():
-            raise Undefined("the time lies outside of what a timestamp can hold")
+            raise Undefined("the time lies outside the range of timestamps")
         return from_numbers(np.where(fits, exact, 0).astype(np.int64), known, type)
 
     return arrow
@@ -118,7 +118,7 @@ def _zone_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
 
 
 def _shifted(towards: bool) -> Callable[..., Datum]:
-    """From UTC's clocks to a zone's, or back."""
+    """From UTC to a zone's local time, or back."""
 
     def arrow(value: Datum, zone: Datum, *, type: pa.DataType) -> Datum:
         known = all_valid(value, zone)
@@ -133,7 +133,7 @@ def _shifted(towards: bool) -> Callable[..., Datum]:
                 raise Undefined(f"{name!r} is no time zone") from error
         moved = result - micros  # at the ends of 64 bits it wraps around
         if (known & (np.abs(moved) > 2 * DAY)).any():
-            raise Undefined("the time lies outside of what a timestamp can hold")
+            raise Undefined("the time lies outside the range of timestamps")
         return from_numbers(result, known, type)
 
     return arrow

@@ -16,15 +16,15 @@ define = definer(__name__)
 
 
 def _of(compute: Callable[..., Array], defined: Callable[..., Array] | None = None) -> Callable[..., Datum]:
-    """A function of NumPy's over doubles; null where it is not defined, if that is said."""
+    """A function of NumPy's over doubles; null where ``defined`` is false."""
 
     def arrow(*values: Datum, type: pa.DataType) -> Datum:
         known = all_valid(*values)
-        given = [numbers(v) for v in spread(*values)]
+        inputs = [numbers(v) for v in spread(*values)]
         with np.errstate(all="ignore"):
             if defined is not None:
-                known &= defined(*given)
-            return from_numbers(compute(*given), known, DOUBLE)
+                known &= defined(*inputs)
+            return from_numbers(compute(*inputs), known, DOUBLE)
 
     return arrow
 
@@ -87,5 +87,5 @@ define("power", 2, doubles, _of(_power), "pow")
 define("atan2", 2, doubles, _of(_atan2))
 define("hypot", 2, doubles, _of(np.hypot))
 define("sign", 1, doubles, _of(_sign), "signum")
-define("pi", 0, takes(gives=DOUBLE), lambda one, *, type: pa.array([math.pi]), keeps_nulls=True)
-define("e", 0, takes(gives=DOUBLE), lambda one, *, type: pa.array([math.e]), keeps_nulls=True)
+define("pi", 0, takes(returns=DOUBLE), lambda one, *, type: pa.array([math.pi]), keeps_nulls=True)
+define("e", 0, takes(returns=DOUBLE), lambda one, *, type: pa.array([math.e]), keeps_nulls=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Context, Decimal
 
 import numpy as np
@@ -42,13 +43,13 @@ def _number(function: Function, node: Node) -> Node:
 
 
 def _places(function: Function, arguments: list[Node]) -> int | None:
-    """How many digits behind the point are asked for: a number that stands in the text."""
+    """The requested number of digits behind the point, which must be a constant."""
     if len(arguments) == 1:
         return 0
-    given = arguments[1]
-    if not isinstance(given, Constant) or not is_integer(given.type):
-        raise InvalidExpression(f"{function.title}: the number of digits must be a whole number that stands in the text")
-    return None if given.value.as_py() is None else int(given.value.as_py())
+    digits = arguments[1]
+    if not isinstance(digits, Constant) or not is_integer(digits.type):
+        raise InvalidExpression(f"{function.title}: the number of digits must be a whole number constant")
+    return None if digits.value.as_py() is None else int(digits.value.as_py())
 
 
 def _round_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
@@ -57,7 +58,7 @@ def _round_typing(function: Function, arguments: list[Node], zone: str) -> Typed
     return Typed([value, *[implicit(a, INT32, function.title) for a in arguments[1:]]], t)
 
 
-def _rounder(even: bool):  # type: ignore[no-untyped-def]
+def _rounder(even: bool) -> Callable[..., Datum]:
     def arrow(value: Datum, places: Datum | None = None, *, type: pa.DataType) -> Datum:
         digits = 0 if places is None else _one(places)
         if digits is None:
@@ -73,39 +74,39 @@ def _rounder(even: bool):  # type: ignore[no-untyped-def]
 
 
 def _one(places: Datum) -> int | None:
-    """The number of digits, which is the same for all rows."""
-    found = places.as_py() if isinstance(places, pa.Scalar) else places[0].as_py()
-    return None if found is None else int(found)
+    """The number of digits, the same for all rows; None for null."""
+    digits = places.as_py() if isinstance(places, pa.Scalar) else places[0].as_py()
+    return None if digits is None else int(digits)
 
 
 def _rounded_integers(value: pa.Array, digits: int, even: bool) -> pa.Array:
     whole = numbers(value).astype(object if -digits > 17 else np.int64)
-    made = (decimals.half_even if even else decimals.scaled)(whole, digits).astype(object) * 10**-digits
+    rounded = (decimals.half_even if even else decimals.scaled)(whole, digits).astype(object) * 10**-digits
     limits = np.iinfo(value.type.to_pandas_dtype())
-    fits = ((made >= int(limits.min)) & (made <= int(limits.max))).astype(bool)
-    return from_numbers(np.where(fits, made, 0).astype(value.type.to_pandas_dtype()), valid(value) & fits, value.type)
+    fits = ((rounded >= int(limits.min)) & (rounded <= int(limits.max))).astype(bool)
+    return from_numbers(np.where(fits, rounded, 0).astype(value.type.to_pandas_dtype()), valid(value) & fits, value.type)
 
 
-def rounded_floats(given: Array, digits: int, even: bool) -> Array:
-    """Doubles rounded to so many digits; a half is decided by the digits that a double is written with."""
-    result = given + 0.0
-    finite = np.isfinite(given)
+def rounded_floats(values: Array, digits: int, even: bool) -> Array:
+    """Doubles rounded to so many digits, by the digits that they are written with."""
+    result = values + 0.0
+    finite = np.isfinite(values)
     with np.errstate(all="ignore"):
         scale = 10.0 ** abs(digits)
-        shifted = np.abs(given) * scale if digits >= 0 else np.abs(given) / scale
+        shifted = np.abs(values) * scale if digits >= 0 else np.abs(values) / scale
         below = np.floor(shifted)
         distance = shifted - below - 0.5
         sure = finite & (shifted < 1e15) & (np.abs(distance) > 1e-4) & (abs(digits) <= 22)
         if digits == 0:
             sure = finite & (shifted < float(1 << 52)) & (distance != 0)
         whole = below + (distance > 0)
-        quick = (whole / scale if digits >= 0 else whole * scale) * np.sign(given) + 0.0
+        quick = (whole / scale if digits >= 0 else whole * scale) * np.sign(values) + 0.0
     result = np.where(sure, quick, result)
     doubtful = finite & ~sure
     if doubtful.any():
         mode = ROUND_HALF_EVEN if even else ROUND_HALF_UP
         context, unit = Context(prec=800, rounding=mode), Decimal(1).scaleb(-digits)
-        exact = by_value(lambda v: float(context.quantize(Decimal(repr(v)), unit)) + 0.0, DOUBLE, pa.array(given[doubtful]))
+        exact = by_value(lambda v: float(context.quantize(Decimal(repr(v)), unit)) + 0.0, DOUBLE, pa.array(values[doubtful]))
         result[doubtful] = exact.to_numpy()
     return result
 
@@ -141,7 +142,7 @@ def _whole_typing(function: Function, arguments: list[Node], zone: str) -> Typed
     return Typed([cast(value, wide), cast(arguments[1], INT32)], decimals.rounded_type(wide, places))
 
 
-def _whole(up: bool):  # type: ignore[no-untyped-def]
+def _whole(up: bool) -> Callable[..., Datum]:
     rounding = decimals.ceiled if up else decimals.floored
 
     def arrow(value: Datum, places: Datum | None = None, *, type: pa.DataType) -> Datum:

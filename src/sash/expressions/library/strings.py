@@ -40,13 +40,13 @@ define("initcap", 1, text(), _each(_initcap))
 # Lengths and concatenation.
 
 
-def _bytes_or_text(*others: pa.DataType, gives: pa.DataType | None = None) -> Typing:
+def _bytes_or_text(*others: pa.DataType, returns: pa.DataType | None = None) -> Typing:
     """Bytes stay bytes; all else becomes text."""
 
     def typing(function: Function, arguments: list[Node], zone: str) -> Typed:
         first = arguments[0] if arguments[0].type == BINARY else implicit(arguments[0], STRING, function.title)
         rest = [implicit(a, t, function.title) for a, t in zip(arguments[1:], others, strict=False)]
-        return Typed([first, *rest], gives or first.type)
+        return Typed([first, *rest], returns or first.type)
 
     return typing
 
@@ -72,8 +72,8 @@ def _concat_ws(separator: Datum, *values: Datum, type: pa.DataType) -> Datum:
     return pa.array([None if s is None else s.join(v for v in rest if v is not None) for s, *rest in rows], STRING)
 
 
-define("length", 1, _bytes_or_text(gives=INT32), _length, "len", "char_length", "character_length")
-define("octet_length", 1, _bytes_or_text(gives=INT32), lambda v, *, type: pc.binary_length(v))
+define("length", 1, _bytes_or_text(returns=INT32), _length, "len", "char_length", "character_length")
+define("octet_length", 1, _bytes_or_text(returns=INT32), lambda v, *, type: pc.binary_length(v))
 define("concat", (1, 255), _concat_typing, _concat, keeps_nulls=True)
 define("||", 2, _concat_typing, _concat, keeps_nulls=True)
 define("concat_ws", (1, 255), text(STRING), _concat_ws, keeps_nulls=True)
@@ -83,11 +83,11 @@ define("concat_ws", (1, 255), text(STRING), _concat_ws, keeps_nulls=True)
 
 
 MOST = (1 << 31) - 1
-"""The length of a part that goes to the end."""
+"""The length of a part that reaches to the end of the text."""
 
 
 def _slice(value: Any, start: int, length: int | None) -> Any:
-    """Spark's ``substring``: counted from 1 (0 is 1), or from the end where negative; what lies before the start counts as well."""
+    """Spark's ``substring``: counted from 1 (0 is 1), or from the end where negative; characters before the text's start count as well."""
     size = len(value)
     begin = start - 1 if start > 0 else size + start if start < 0 else 0
     end = begin + (MOST if length is None else length)
@@ -120,7 +120,7 @@ def _part(value: str, delimiter: str, place: int) -> str:
     return parts[k] if 0 <= k < len(parts) else ""
 
 
-define("split_part", 3, takes(STRING, STRING, INT32, gives=STRING), _each(_part))
+define("split_part", 3, takes(STRING, STRING, INT32, returns=STRING), _each(_part))
 
 
 def _padded(left: bool) -> Callable[..., Any]:
@@ -136,9 +136,9 @@ def _padded(left: bool) -> Callable[..., Any]:
 
 
 def _pad_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
-    """Bytes are padded with zeros, unless text is given to pad with."""
+    """Bytes are padded with zeros, unless a text to pad with is passed."""
     t = BINARY if arguments[0].type == BINARY and len(arguments) == 2 else STRING
-    return takes(t, INT32, STRING, gives=t)(function, arguments, zone)
+    return takes(t, INT32, STRING, returns=t)(function, arguments, zone)
 
 
 define("lpad", (2, 3), _pad_typing, _padded(left=True))
@@ -178,7 +178,7 @@ define("trim trailing", (1, 2), text(), _RIGHT)
 # Searching.
 
 
-def _found(value: str, part: str, start: int = 1) -> int:
+def _position(value: str, part: str, start: int = 1) -> int:
     return value.find(part, start - 1) + 1 if start > 0 else 0
 
 
@@ -191,22 +191,22 @@ def _contains(quick: Callable[..., Datum], one: Callable[[Any, Any], bool]) -> C
     return arrow
 
 
-_searched = takes(STRING, STRING, INT32, gives=INT32)
-define("instr", 2, _searched, _each(_found, INT32))
+_searched = takes(STRING, STRING, INT32, returns=INT32)
+define("instr", 2, _searched, _each(_position, INT32))
 
 
 def _locate(part: Datum, value: Datum, start: Datum | None = None, *, type: pa.DataType) -> Datum:
-    """Where a part is found, from a place on; a place that is null finds nothing."""
+    """The position of the first occurrence of a part from ``start`` on, 0 if there is none or ``start`` is null."""
     if start is None:
-        return by_value(lambda p, v: _found(v, p), INT32, *spread(part, value))
-    found = by_value(lambda p, v, s: _found(v, p, s), INT32, *spread(part, value, start))
-    return pc.if_else(pc.is_null(start), pa.scalar(0, INT32), found)
+        return by_value(lambda p, v: _position(v, p), INT32, *spread(part, value))
+    positions = by_value(lambda p, v, s: _position(v, p, s), INT32, *spread(part, value, start))
+    return pc.if_else(pc.is_null(start), pa.scalar(0, INT32), positions)
 
 
 define("locate", (2, 3), _searched, _locate, "position", "charindex", keeps_nulls=True)
-define("startswith", 2, text(gives=BOOL), _contains(pc.starts_with, str.startswith))
-define("endswith", 2, text(gives=BOOL), _contains(pc.ends_with, str.endswith))
-define("contains", 2, text(gives=BOOL), _contains(pc.match_substring, str.__contains__))
+define("startswith", 2, text(returns=BOOL), _contains(pc.starts_with, str.startswith))
+define("endswith", 2, text(returns=BOOL), _contains(pc.ends_with, str.endswith))
+define("contains", 2, text(returns=BOOL), _contains(pc.match_substring, str.__contains__))
 
 
 def _replace(value: str, old: str, new: str = "") -> str:
@@ -229,8 +229,8 @@ def _replaced(value: Datum, old: Datum, new: Datum | None = None, *, type: pa.Da
 
 define("replace", (2, 3), text(), _replaced)
 define("translate", 3, text(), _each(_translate))
-define("ascii", 1, text(gives=INT32), _each(lambda s: ord(s[0]) if s else 0, INT32))
-define("chr", 1, takes(INT64, gives=STRING), _each(lambda n: "" if n < 0 else chr(n & 255)), "char")
+define("ascii", 1, text(returns=INT32), _each(lambda s: ord(s[0]) if s else 0, INT32))
+define("chr", 1, takes(INT64, returns=STRING), _each(lambda n: "" if n < 0 else chr(n & 255)), "char")
 
 
 # Patterns.
@@ -270,11 +270,11 @@ def _like(value: Datum, pattern: Datum, escape: Datum | None = None, *, ignore_c
     parts = _like_parts(pattern.as_py(), sign)
     inner = parts[parts[:1] == [None] : len(parts) - (parts[-1:] == [None]) or None]
     if not ignore_case and None not in inner and "" not in inner and parts != [None]:
-        plain = "".join(p for p in inner if p)
+        literal = "".join(p for p in inner if p)
         starts, ends = parts[:1] != [None], parts[-1:] != [None]
         if starts and ends:
-            return pc.equal(value, plain)
-        return pc.starts_with(value, plain) if starts else pc.ends_with(value, plain) if ends else pc.match_substring(value, plain)
+            return pc.equal(value, literal)
+        return pc.starts_with(value, literal) if starts else pc.ends_with(value, literal) if ends else pc.match_substring(value, literal)
     if ignore_case and not is_ascii(value):
         return by_value(lambda v: re.fullmatch(_like_regex(parts), v, re.DOTALL | re.IGNORECASE) is not None, BOOL, value)
     return pc.match_substring_regex(value, f"(?s)^(?:{_like_regex_re2(parts)})$", ignore_case=ignore_case)
@@ -297,7 +297,7 @@ def _regex(value: Datum, pattern: Datum, *, type: pa.DataType) -> Datum:
     return by_value(lambda v, p: re.search(p, v) is not None, BOOL, *spread(value, pattern))
 
 
-_pattern = takes(STRING, gives=BOOL)
+_pattern = takes(STRING, returns=BOOL)
 define("like", (2, 3), _pattern, lambda *values, type: _like(*values, ignore_case=False))
 define("ilike", (2, 3), _pattern, lambda *values, type: _like(*values, ignore_case=True))
 define("rlike", 2, _pattern, _regex, "regexp", "regexp_like")

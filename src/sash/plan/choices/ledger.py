@@ -1,6 +1,6 @@
 """When a slow compilation pays: the rent-or-buy rule.
 
-Rows that went through a slower kernel are counted per aggregate and types; once they would have paid for compiling the faster one, it is
+Rows that a slower kernel has aggregated are counted per aggregate and types; once they would have paid for compiling the faster one, it is
 compiled. The counts live in the process, the compiled kernel on disk.
 """
 
@@ -12,7 +12,7 @@ ROWS_THAT_PAY = 500_000_000
 
 
 class Ledger:
-    """Rows that have gone through the slower kernel, by the title of the faster one."""
+    """The number of rows that slower kernels have aggregated, by the title of the faster kernel."""
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
@@ -24,7 +24,7 @@ class Ledger:
             self._rows[title] = self._rows.get(title, 0) + rows
 
     def would_pay(self, title: str, rows: int) -> bool:
-        """Whether, with so many rows more, the faster kernel would have paid for its compilation."""
+        """Whether the faster kernel would have paid for its compilation after this many more rows."""
         return self._rows.get(title, 0) + rows >= ROWS_THAT_PAY
 
 

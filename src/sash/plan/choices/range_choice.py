@@ -1,4 +1,4 @@
-"""How ranges over slices or rows are answered: :mod:`sash.slicing.partials.ranges` carries it out."""
+"""Which algorithm aggregates ranges over slices or rows; executed by :mod:`sash.slicing.partials.ranges`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIXES_PAY = 4
 FROM_SCRATCH = 4
 """Ranges in no order are aggregated one by one if together they span at most this many times all places."""
 FEW_RANGES = 4
-"""So few ranges are aggregated one by one, whatever their shape."""
+"""Up to this many ranges are aggregated one by one, whatever their shape."""
 LONG_SLICE = 32
 """Slices of this many rows on average are reduced in vector lanes."""
 
@@ -22,7 +22,7 @@ IN_LANES, IN_ORDER = "in lanes", "in order"
 
 
 class RangeFacts(Protocol):
-    """What decides how ranges are answered."""
+    """The properties of ranges that decide which algorithm is used."""
 
     @property
     def only_advance(self) -> bool:
@@ -36,9 +36,9 @@ class RangeFacts(Protocol):
 
 
 def choose_ranges(form: Form | None, ranges: RangeFacts, places: int, *, are_stored: bool = False) -> Decision:
-    """The algorithm for ranges over so many places; without a form, partials are Python objects.
+    """The algorithm for ranges over ``places`` places; without a form, partials are Python objects.
 
-    With ``are_stored``, a stream keeps the partials and answers a few ranges at each step: prefixes would be computed for nothing.
+    With ``are_stored``, the partials belong to a stream that answers a few ranges in each step: prefixes would not pay.
     """
     if are_stored and len(ranges) <= FEW_RANGES:
         return Decision(ONE_BY_ONE, ("few ranges: each from scratch",))

@@ -1,7 +1,7 @@
 """Which algorithm answers the windows of a rolling aggregate over one array.
 
-Rules are tried from top to bottom; each says what it looks at. The same facts always lead to the same decision, but for one rule: a
-kernel that takes seconds to compile is used once it is compiled, or once enough rows have gone through the slower one to pay
+Rules are tried from top to bottom; each is a function of the request. The same facts always lead to the same decision, but for one rule: a
+kernel that takes seconds to compile is used once it is compiled, or once the slower one has aggregated enough rows to pay
 for it (see :mod:`sash.plan.choices.ledger`).
 """
 
@@ -14,7 +14,7 @@ from typing import Literal
 from sash.algebra import Aggregate, Form
 from sash.algorithms.rolling import Job, lane_sizes, slide_modules, window_algorithms
 from sash.errors import UnlawfulAlgorithm, unknown
-from sash.kernels.compiler import is_at_hand
+from sash.kernels.compiler import is_compiled
 from sash.kernels.generate import vector_reason
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.ledger import LEDGER
@@ -32,14 +32,14 @@ Readiness = Literal["compiled", "would pay", "not yet"]
 
 @dataclass(frozen=True)
 class RollingFacts:
-    """What decides how windows of rows are answered."""
+    """The properties of a rolling aggregate that decide which algorithm is used."""
 
     rows: int
     size: int
     every: int
     nulls: bool = False
     vector: Readiness = "compiled"
-    """Of the vector kernel that :func:`vector_kernel` names."""
+    """The readiness of the kernel that :func:`vector_kernel` names."""
 
 
 Rule = Callable[[Form, RollingFacts], Decision | None]
@@ -142,7 +142,7 @@ def choose_holistic(aggregate: Aggregate) -> Decision:
     if aggregate.kind == "runs" and hasattr(aggregate, "q"):
         return Decision("ranks", ("an exact quantile: rows are sorted chunk by chunk, and a cursor follows the rank",))
     if aggregate.kind == "runs":
-        return Decision("distinct", ("exact distinct values: dense codes, counted as rows come and go",))
+        return Decision("distinct", ("exact distinct values: dense codes, counted as rows enter and leave",))
     if aggregate.kind == "items":
         return Decision("gather", ("the rows themselves are the result: each window's rows are gathered in order",))
     return Decision("objects", ("sketches are merged as Python objects: two stacks",))
@@ -181,7 +181,7 @@ def decide(form: Form, job: Job, algorithm: str = "auto") -> Decision:
 
 
 def note_rows(form: Form, job: Job, decision: Decision) -> None:
-    """Count rows that a slower kernel is about to aggregate, so that compiling the vector kernel pays at some time."""
+    """Count rows that a slower kernel is about to aggregate, so that the vector kernel is compiled once that pays."""
     if _has_vector_kernel(form, job) and decision.choice not in VECTOR_KERNELS:
         LEDGER.add(_title(form, job), job.count)
 
@@ -189,7 +189,7 @@ def note_rows(form: Form, job: Job, decision: Decision) -> None:
 def _readiness(form: Form, job: Job) -> Readiness:
     if not _has_vector_kernel(form, job):
         return "not yet"
-    if is_at_hand(slide_modules(vector_kernel(form, job.size), form, job.masked)[0]):
+    if is_compiled(slide_modules(vector_kernel(form, job.size), form, job.masked)[0]):
         return "compiled"
     return "would pay" if LEDGER.would_pay(_title(form, job), job.count) else "not yet"
 

@@ -1,4 +1,4 @@
-"""The rule that every carrier shares: whether partials can stand for rows, or the rows themselves are needed in order."""
+"""The rule that every engine shares: whether partials can replace rows, or the rows themselves are needed in order."""
 
 from __future__ import annotations
 

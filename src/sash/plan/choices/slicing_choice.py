@@ -1,4 +1,4 @@
-"""How the rows of a table become slices: :mod:`sash.slicing.batch.whole_table` carries it out."""
+"""How the rows of a table become slices; executed by :mod:`sash.slicing.batch.whole_table`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SCATTER, SORT = "scatter", "sort"
 
 @dataclass(frozen=True)
 class Facts:
-    """What decides how rows become slices."""
+    """The properties of a table and its plan that decide how rows become slices."""
 
     rows: int
     context_free: bool
@@ -32,7 +32,7 @@ def most_places(rows: int) -> int:
 
 
 def choose_slices(facts: Facts) -> Decision:
-    """Scatter rows into their slices in the order they come, or sort them first."""
+    """Whether rows are scattered into their slices in input order, or sorted first."""
     if not facts.context_free:
         return Decision(SORT, ("some windows depend on the rows: rows are sorted by key and time, and cut where a query needs it",))
     if not facts.commute:

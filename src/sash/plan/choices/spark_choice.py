@@ -15,7 +15,7 @@ from sash.types import FAR_AHEAD
 Strategy = Literal["plain", "catalyst", "fragments", "rows"]
 
 STRATEGIES: tuple[Strategy, ...] = ("plain", "catalyst", "fragments", "rows")
-"""From the most special to the most general: what one of them can do, all later ones can do as well."""
+"""From the most special to the most general: whatever one can compute, all later ones can compute too."""
 WINDOWS_PER_BLOCK = 16
 """A block of time is this many times as long as the longest window: one slice in so many is sent to two blocks."""
 MOST_EDGES = 1 << 21
@@ -24,7 +24,7 @@ MOST_EDGES = 1 << 21
 
 @dataclass(frozen=True)
 class Blocks:
-    """Stretches of a key's time that are computed apart, in ticks, and how far the longest window reaches from one into the next."""
+    """Stretches of a key's time that are computed separately: their length in ticks, and the overlap that the longest window needs."""
 
     length: int
     halo: int
@@ -37,21 +37,21 @@ class SparkDecision(Decision):
     choice: Strategy
     blocks: Blocks | None = None
     or_rows: bool = False
-    """Whether the first rows, when the job runs, decide between this strategy and that of rows."""
+    """Whether the first rows decide between this strategy and ``rows`` when the job runs."""
 
 
 def choose_spark(
-    plan: Plan, forms: list[Form | None], unstated: list[str | None], unspoken: list[str | None], requested: str = "auto"
+    plan: Plan, forms: list[Form | None], why_not_catalyst: list[str | None], why_not_native: list[str | None], requested: str = "auto"
 ) -> SparkDecision:
-    """How to aggregate windows.
+    """The strategy for aggregating windows.
 
-    For each aggregate, ``unstated`` says why Catalyst cannot compute its partials, and ``unspoken`` why Spark's own functions cannot
-    compute its result over the rows of one window (None: they can).
+    For each aggregate, ``why_not_catalyst`` says why Catalyst cannot compute its partials, and ``why_not_native`` why Spark's own
+    functions cannot compute its result over the rows of one window (None: they can).
     """
     if requested != "auto" and requested not in STRATEGIES:
         raise InvalidArgument(f"plan must be one of auto, {', '.join(STRATEGIES)}; not {requested!r}")
-    choice, reason = _general(plan, forms, unstated)
-    if requested in ("auto", "plain") and (own := _why_plain(plan, unspoken)) is not None:
+    choice, reason = _general(plan, forms, why_not_catalyst)
+    if requested in ("auto", "plain") and (own := _why_plain(plan, why_not_native)) is not None:
         choice, reason = "plain", own
     if requested not in ("auto", choice):
         at = STRATEGIES.index(requested)
@@ -65,13 +65,13 @@ def choose_spark(
 
 
 def choose_over(plan: Plan) -> SparkDecision:
-    """How to compute each row's trailing windows."""
+    """The strategy for each row's trailing windows."""
     blocks, why = time_blocks(plan)
     return SparkDecision("rows", ("each key's rows are shuffled together, sorted by time, and returned with their windows", why), blocks)
 
 
-def with_a_glance(plan: Plan, decision: SparkDecision) -> SparkDecision:
-    """The same, left to the first rows where it depends on how many rows a key has in a slice, which no schema tells."""
+def with_runtime_choice(plan: Plan, decision: SparkDecision) -> SparkDecision:
+    """The decision, left to run time where it depends on how many rows a key has in a slice, which no schema tells."""
     periodic = all(q.shape.as_periodic is not None for q in plan.queries)
     if decision.choice not in ("catalyst", "fragments") or not plan.by or not periodic:
         return decision
@@ -79,14 +79,14 @@ def with_a_glance(plan: Plan, decision: SparkDecision) -> SparkDecision:
     return replace(decision, or_rows=True, reasons=(*decision.reasons, reason))
 
 
-def _why_plain(plan: Plan, unspoken: list[str | None]) -> str | None:
-    """Why Spark's own aggregation can do all of it; None if it cannot."""
-    if len(plan.queries) == 1 and not plan.empty and plan.queries[0].shape.lies_apart and all(u is None for u in unspoken):
-        return "no row is in two windows: Spark's own aggregation is all there is to do"
+def _why_plain(plan: Plan, why_not_native: list[str | None]) -> str | None:
+    """Why Spark's own aggregation alone can compute the result; None if it cannot."""
+    if len(plan.queries) == 1 and not plan.empty and plan.queries[0].shape.lies_apart and all(u is None for u in why_not_native):
+        return "no row is in two windows: Spark's own aggregation computes all of it"
     return None
 
 
-def _general(plan: Plan, forms: list[Form | None], unstated: list[str | None]) -> tuple[Strategy, str]:
+def _general(plan: Plan, forms: list[Form | None], why_not_catalyst: list[str | None]) -> tuple[Strategy, str]:
     """The most special strategy for windows that overlap."""
     shapes = [q.shape for q in plan.queries]
     if any(s.decided_by_rows for s in shapes):
@@ -94,16 +94,16 @@ def _general(plan: Plan, forms: list[Form | None], unstated: list[str | None]) -
     needed = why_rows_are_needed(plan.columns, forms)
     if needed is not None:
         return "rows", needed
-    reason = next((u for u in unstated if u is not None), None)
+    reason = next((u for u in why_not_catalyst if u is not None), None)
     if any(s.edge_series is None for s in shapes):
         reason = "edges are not plain arithmetic (sessions, calendars, users' own windows)"
     if reason is not None:
-        return "fragments", f"{reason}: slices are made in Arrow, before the shuffle"
-    return "catalyst", "slices are made by Spark's own aggregation, windows from slices in Arrow"
+        return "fragments", f"{reason}: slices are computed in Arrow, before the shuffle"
+    return "catalyst", "slices are computed by Spark's own aggregation, windows from slices in Arrow"
 
 
 def time_blocks(plan: Plan) -> tuple[Blocks | None, str]:
-    """How long a stretch of a key's time may be computed apart from the others, and why; its halo is the longest window."""
+    """The blocks of time that can be computed separately, and why; the halo is the longest window."""
     if plan.empty:
         return None, "empty windows lie between any two rows of a key: a key's slices stay together"
     longest, finest = 0, FAR_AHEAD

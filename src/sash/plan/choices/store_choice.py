@@ -1,4 +1,4 @@
-"""What a stream has to keep: the decision trees of the slicing paper (figures 4, 5 and 6), and the stores that follow from them.
+"""What a stream has to store: the decision trees of the slicing paper (figures 4, 5 and 6), and the stores that follow from them.
 
 Each returns an answer with its reason; ``op.explain()`` prints them.
 """
@@ -25,10 +25,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Workload:
-    """What is known of a stream, its aggregates and its results."""
+    """The properties of a stream, its aggregates and its results that decide what is stored."""
 
     ordered: bool
-    """Whether rows are declared to come in the order of time."""
+    """Whether rows are declared to be in the order of time."""
     forms: tuple[Form | None, ...]
     """The aggregates; None is one that has no partial of fixed size."""
     ranked: bool = False
@@ -42,13 +42,13 @@ class Workload:
 
 
 def keeps_rows(workload: Workload, window: Window) -> Answer:
-    """Figure 4, section 5.1: must individual rows be kept?"""
+    """Figure 4, section 5.1: must individual rows be retained?"""
     if any(form is None for form in workload.forms):
         return Answer(True, "an aggregate has no partial of fixed size, so its rows are the partial")
     if workload.ordered:
         return _keeps_rows_in_order(workload, window)
     if not workload.commutes:
-        return Answer(True, "out of order, and an aggregate does not commute: a late row must go between others")
+        return Answer(True, "out of order, and an aggregate does not commute: a late row must be inserted between others")
     if window.counts_rows:
         return Answer(True, "out of order, and rows are counted: a late row moves the last row of each slice on")
     if not window.is_by_time:
@@ -59,26 +59,26 @@ def keeps_rows(workload: Workload, window: Window) -> Answer:
 
 
 def _keeps_rows_in_order(workload: Workload, window: Window) -> Answer:
-    """The left side of figure 4; and what the paper leaves out: users' code that looks at rows, and ties."""
+    """The left side of figure 4, and what the paper leaves out: users' windows that read rows, and ties."""
     if window.context == "forward context aware":
         return Answer(True, "in order, but later rows decide where windows start: any range of rows may be needed")
     if window.is_shown_rows:
         return Answer(True, "a user's own window decides row by row where windows start: its slices are cut from rows")
     if workload.ranked and ((window.is_by_time and not workload.commutes) or (window.counts_rows and not workload.once)):
-        return Answer(True, "in order, but rows of one time may come in another order than that of order_by")
-    return Answer(False, "in order, and every edge is known by the time its row comes")
+        return Answer(True, "in order, but rows of one time may arrive in another order than that of order_by")
+    return Answer(False, "in order, and every edge is known by the time its row arrives")
 
 
 StoreKind = Literal["slices", "slices and rows", "rows", "in order"]
 
 
 KINDS: tuple[StoreKind, ...] = ("slices", "slices and rows", "rows", "in order")
-"""The order in which an engine has its stores."""
+"""The order of an engine's stores."""
 
 
 def store_kind(workload: Workload, window: Window) -> StoreKind:
     """What is stored for a window: slices, slices with their rows, rows that are cut into slices when a window is due, or slices of rows
-    that come in order."""
+    that are declared to be in order."""
     if not keeps_rows(workload, window).yes:
         return "slices" if window.is_by_time else "in order"
     sliced = window.is_by_time and (window.is_session or not window.never_ends)
@@ -90,7 +90,7 @@ def needs_splits(workload: Workload, window: Window) -> Answer:
     if window.context == "context free":
         return Answer(False, "edges are known in advance")
     if workload.ordered and window.context == "forward context free":
-        return Answer(False, "in order, edges are known when the row comes")
+        return Answer(False, "in order, edges are known when the row arrives")
     if window.is_session:
         return Answer(False, "sessions only ever merge")
     return Answer(True, "a late row may bring a new edge" if not workload.ordered else "a later row may bring an earlier edge")
@@ -108,11 +108,11 @@ def removal(workload: Workload, window: Window, form: Form | None) -> str:
 
 
 MANY_SLICES = 1 << 12
-"""From so many slices a window, combining them for every window costs more than keeping a tree."""
+"""From this many slices per window on, combining them for every window costs more than maintaining a tree."""
 
 
 def choose_store(requested: str, queries: tuple[Query, ...], forms: list[Form]) -> Decision:
-    """Whether partials over slices are combined when windows end, or kept in a tree; ``requested``, or by the queries."""
+    """Whether partials over slices are combined when windows end (lazy), or maintained in a tree (eager)."""
     if requested != "auto":
         return Decision(requested, ("requested",))
     periodic = [p for q in queries if (p := q.shape.as_periodic) is not None]
@@ -136,10 +136,10 @@ class StoreGroup:
 
 
 def group_queries(workload: Workload, queries: tuple[Query, ...], *, idle: bool, in_chunks: bool) -> list[StoreGroup]:
-    """Which queries share a store, in the order of stores.
+    """The queries grouped by the store that they share, in the order of stores.
 
-    With ``idle``, keys expire: windows that never end have stores of their own, of which nothing may be left when a key begins anew. With
-    ``in_chunks``, slices live behind a state store: those with periodic edges, which are written chunk by chunk, stay apart from those
+    With ``idle``, keys expire: windows that never end get stores of their own, which must be empty when an expired key returns. With
+    ``in_chunks``, slices live behind a state store: those with periodic edges, which are written chunk by chunk, are separate from those
     that are one chunk and written whole.
     """
     groups: dict[tuple[StoreKind, bool, bool], list[Query]] = {}

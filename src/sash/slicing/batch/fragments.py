@@ -1,7 +1,7 @@
 """Fragments and their assembly: slices as a table that can be sent anywhere, and the windows of such tables.
 
-A fragment table has the key's columns, each slice's edge (and, where sessions are asked for, its first and last time), how many rows each
-aggregate took in, and the fields of each aggregate's partial. Whoever can state partials in another way may make such a table too.
+A fragment table has the key's columns, each slice's edge (and, where there are sessions, its first and last time), how many rows each
+aggregate includes, and the fields of each aggregate's partial. Other engines can make such tables too.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Layout:
     machines: tuple[tuple[str, ...], ...]
     """The fields of each aggregate's stored partial."""
     counted: bool = False
-    """Whether it is told how many rows each slice has: streams count those that come too late, and tell what has changed by it."""
+    """Whether there is a column with each slice's number of rows: streams count late rows, and detect changes by it."""
 
     @staticmethod
     def of(plan: Plan, *, counted: bool = False) -> Layout:
@@ -54,27 +54,27 @@ class Layout:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether a slice's first and last time matter: sessions are told apart by them, and in a stream what has no edges is, too."""
+        """Whether there are columns with a slice's first and last time: sessions need them, and in a stream all windows without edges."""
         shapes = [q.shape for q in self.plan.queries]
         return any(s.session_gap is not None or (self.counted and s.as_periodic is None) for s in shapes)
 
     @cached_property
-    def held(self) -> tuple[str, ...]:
-        """For each aggregate the column that says how many rows it took in; those with the same inputs and condition share one."""
+    def count_columns(self) -> tuple[str, ...]:
+        """For each aggregate the column with how many rows it includes; those with the same inputs and condition share one."""
         seen: dict[Any, str] = {}
         names = []
         for c in self.plan.columns:
-            kept = c.call.aggregate.kept_inputs
-            what = (tuple(e.text for k, e in enumerate(c.inputs) if k not in kept), c.call.condition)
+            null_aware = c.call.aggregate.null_aware_inputs
+            what = (tuple(e.text for k, e in enumerate(c.inputs) if k not in null_aware), c.call.condition)
             names.append(seen.setdefault(what, f"@sash:held{len(seen)}"))
         return tuple(names)
 
     @cached_property
     def states(self) -> tuple[tuple[str, ...], ...]:
-        """For each aggregate the columns of its partial; that of a count is how many rows it took in."""
+        """For each aggregate the columns of its partial; that of a count is its column in ``count_columns``."""
         own = (tuple(f"@sash:state{k}_{j}" for j in range(len(m))) for k, m in enumerate(self.machines))
         calls = (c.call.aggregate.name for c in self.plan.columns)
-        return tuple((held,) if name == "count" else names for name, held, names in zip(calls, self.held, own, strict=True))
+        return tuple((count,) if name == "count" else names for name, count, names in zip(calls, self.count_columns, own, strict=True))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -82,13 +82,13 @@ class Layout:
         plan = self.plan
         columns = [pa.field(name, key_type(plan.schema.field(name).type)) for name in plan.by]
         times = [CELL, *((FIRST, LAST) if self.timed else ()), *((COUNT,) if self.counted else ())]
-        columns += [pa.field(name, pa.int64()) for name in (*times, *dict.fromkeys(self.held))]
+        columns += [pa.field(name, pa.int64()) for name in (*times, *dict.fromkeys(self.count_columns))]
         for names, machines in zip(self.states, self.machines, strict=True):
-            columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True) if n not in self.held]
+            columns += [pa.field(n, _stored(m)) for n, m in zip(names, machines, strict=True) if n not in self.count_columns]
         return pa.schema(columns)
 
     def slices(self, table: pa.Table, codes: Array) -> Slices:
-        """A table of fragments as slices of keys that have these numbers."""
+        """A table of fragments as slices; ``codes`` are the rows' key numbers."""
         cell = numbers(table.column(CELL))
         first, last = (numbers(table.column(n)) for n in (FIRST, LAST)) if self.timed else (cell, cell)
         states = []
@@ -96,9 +96,9 @@ class Layout:
             nothing = (*(form.identity or ()), *([0] * len(names)))
             fields = [numbers(table.column(name), _signed(nothing[j], machines[j])) for j, name in enumerate(names)]
             states.append([f.view(dtype(m)) for f, m in zip(fields, machines, strict=True)])
-        held = {name: numbers(table.column(name)).copy() for name in set(self.held)}  # a count's partial is the same column
+        counts = {name: numbers(table.column(name)).copy() for name in set(self.count_columns)}  # a count's partial is the same column
         rows = numbers(table.column(COUNT)) if self.counted else np.ones(len(cell), np.int64)
-        return Slices(codes, cell, first, last, rows, [held[name] for name in self.held], states)
+        return Slices(codes, cell, first, last, rows, [counts[name] for name in self.count_columns], states)
 
 
 class Fragments:
@@ -110,15 +110,15 @@ class Fragments:
         self.layout = Layout.of(plan, counted=counted)
 
     def of_rows(self, table: pa.Table) -> pa.Table:
-        """Some of a stream's rows as slices: one per key and slice that they touch."""
+        """Rows as a table of fragments: one row for each key and slice."""
         rows = read(self.plan, table)
         if not len(rows.ticks):
             return self.layout.schema.empty_table()
-        made = self._slicer.slices(rows.table, np.ascontiguousarray(rows.ticks), rows.keys.codes, (rows.first, rows.last))
-        columns: dict[str, Any] = dict(zip(self.plan.by, rows.keys.take(made.key), strict=True))
-        columns |= {CELL: made.cell, FIRST: made.first, LAST: made.last, COUNT: made.count}
-        columns |= dict(zip(self.layout.held, made.held, strict=True))
-        for names, arrays in zip(self.layout.states, made.states, strict=True):
+        slices = self._slicer.slices(rows.table, np.ascontiguousarray(rows.ticks), rows.keys.codes, (rows.first, rows.last))
+        columns: dict[str, Any] = dict(zip(self.plan.by, rows.keys.take(slices.key), strict=True))
+        columns |= {CELL: slices.cell, FIRST: slices.first, LAST: slices.last, COUNT: slices.count}
+        columns |= dict(zip(self.layout.count_columns, slices.included_counts, strict=True))
+        for names, arrays in zip(self.layout.states, slices.states, strict=True):
             columns |= dict(zip(names, arrays, strict=True))
         return pa.table([_sent(columns[f.name], f.type) for f in self.layout.schema], schema=self.layout.schema)
 
@@ -126,28 +126,28 @@ class Fragments:
         """The windows of whole keys, from all of their fragments.
 
         With ``block``, a stretch of time, a key's fragments are those of the windows that start in the stretch whose number stands in
-        the column :data:`~sash.slicing.batch.time_blocks.BLOCK`; only these windows are given.
+        the column :data:`~sash.slicing.batch.time_blocks.BLOCK`; only these windows are returned.
         """
         keys, blocks = (encode(table, self.plan.by), np.empty(0)) if block is None else keys_and_blocks(table, self.plan.by)
         slices, _ = self._slicer.coalesced(self.layout.slices(table, keys.codes))
-        parts = zip(self.plan.columns, self._slicer.kernels, slices.states, slices.held, strict=True)
+        parts = zip(self.plan.columns, self._slicer.kernels, slices.states, slices.included_counts, strict=True)
         view, partials = view_of(slices, keys.count), [StoredPartials(*part, None) for part in parts]
         bounds = [handler(q.shape).bounds(q.shape, view, self.plan.empty) for q in self.plan.queries]
         if block is not None:
             bounds = [own_windows(b, blocks, block) for b in bounds]
-        asked = [look_at(b.lo, b.hi) for b in bounds]
-        columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
+        query_ranges = [look_at(b.lo, b.hi) for b in bounds]
+        columns = [pa.chunked_array([p.results(ranges) for ranges in query_ranges]) for p in partials]
         return result_table(self.plan, keys, bounds, columns)
 
 
 def _stored(machine: str) -> pa.DataType:
-    """How a field travels: as a boolean, or as a signed number, which every engine has."""
+    """The type of a field in a fragment table: a boolean, or a signed number, which every engine has."""
     signed = np.dtype(dtype(machine).str.replace("u", "i"))
     return pa.bool_() if machine == "bool" else pa.from_numpy_dtype(signed)
 
 
 def _signed(value: Any, machine: str) -> Any:
-    """The same bits as a value of the type in which the field travels."""
+    """A value with the same bits in the type of the field in a fragment table."""
     return bool(value) if machine == "bool" else np.array(value, dtype(machine)).view(_stored(machine).to_pandas_dtype()).item()
 
 

@@ -1,4 +1,4 @@
-"""A result for each row: the aggregates of its trailing windows."""
+"""A result for each row: the aggregates over its trailing windows."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def over_table(plan: Plan, table: pa.Table) -> pa.Table:
         for position in range(begin, end):
             column = plan.columns[position]
             partials = partials_of(column, ordered)
-            for number, asked in enumerate(spans):
-                result = partials.row_results(asked)
+            for number, ranges in enumerate(spans):
+                result = partials.row_results(ranges)
                 if back is not None:
                     result = result.take(back)
                     result = _no_rows(result) if column.call.aggregate.counts_rows and back.null_count else result
                 columns[names[position][number]] = result
 
-    # Putting results back in the order of the rows is work for one thread, so aggregates are worked on side by side.
+    # Putting results back in the order of the rows uses one thread, so aggregates run in parallel.
     threads.each(work, [(p, p + 1) for p in range(len(plan.columns))])
     result = table
     for number in range(len(plan.queries)):
@@ -111,7 +111,7 @@ def _way_back(table: pa.Table, plan: Plan, places: Array | None) -> pa.Array | N
 
 
 def _no_rows(values: pa.Array) -> pa.Array:
-    """What a count is for a row that belongs to no window."""
+    """The values of a counting aggregate, with nulls replaced by its result over no rows."""
     if pa.types.is_list(values.type):
         return pa.array([v if v is not None else [] for v in values.to_pylist()], values.type)
     return values.fill_null(0)

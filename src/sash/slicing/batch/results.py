@@ -50,7 +50,7 @@ def result_table(plan: Plan, keys: Keys, bounds: list[Bounds], columns: list[pa.
 
 
 def as_type(column: Any, t: pa.DataType) -> Any:
-    """A column of the type that it was announced with."""
+    """A column converted to the type that the schema has for it."""
     if column.type == t:
         return column
     return pa.nulls(len(column), t) if pa.types.is_null(t) else column.cast(t)
@@ -64,7 +64,7 @@ def window_column(plan: Plan, bounds: Bounds) -> pa.Array:
 
 
 def rank_column(bounds: Bounds) -> pa.Array:
-    """From and to which rank a row window reaches; null for other windows."""
+    """The first rank of each row window and the one after its last; null for other windows."""
     if bounds.rows is None:
         return pa.nulls(len(bounds), RANKS)
     return pa.StructArray.from_arrays([pa.array(r, pa.int64()) for r in bounds.rows], fields=list(RANKS))
@@ -72,9 +72,9 @@ def rank_column(bounds: Bounds) -> pa.Array:
 
 def flat_names(schema: pa.Schema) -> list[str]:
     """The names of a result whose windows are columns; raises where two are the same."""
-    found = [flat for f in schema for flat in ([f"{f.name}_start", f"{f.name}_end"] if is_window(f) else [f.name])]
-    check_names(found, "the result")
-    return found
+    names = [flat for f in schema for flat in ([f"{f.name}_start", f"{f.name}_end"] if is_window(f) else [f.name])]
+    check_names(names, "the result")
+    return names
 
 
 def is_window(field: pa.Field) -> bool:

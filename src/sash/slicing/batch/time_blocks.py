@@ -1,7 +1,7 @@
-"""Blocks of time: a key's windows apart by where they start, so that one key can be worked on in many places.
+"""Blocks of time: a key's windows grouped by where they start, so that one key can be computed in many tasks.
 
-A block's rows (or slices) are those that a window that starts in it may hold: its own, and a halo of those that follow. A column has the
-block's number, a row that several blocks need is there once for each.
+A block's rows (or slices) are those that a window that starts in it may contain: its own, and a halo of those that follow. A column has
+the block's number; a row that several blocks need occurs once for each.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ def block_of(ticks: Array, length: int) -> Array:
     """The number of the block that each tick lies in.
 
     Blocks begin half-way between multiples of their length: rows tend to begin at round times, and where a block begins, a halo is sent
-    to two. :func:`sash.spark.sql.block_of` says the same to Spark.
+    to two. :func:`sash.spark.sql.block_of` is the same for Spark.
     """
-    found: Array = (ticks + length // 2) // length
-    return found
+    blocks: Array = (ticks + length // 2) // length
+    return blocks
 
 
 def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
@@ -43,7 +43,7 @@ def aggregate_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
 
 
 def over_blocks(plan: Plan, table: pa.Table, length: int) -> pa.Table:
-    """The rows of each block with their trailing windows; the halo's rows, which are older, are only looked at."""
+    """The rows of each block with their trailing windows; the halo's rows, which are older, are only in windows."""
     schema = plan.schema if BLOCK in plan.schema.names else plan.schema.append(pa.field(BLOCK, pa.int64()))
     numbered = replace(plan, by=(*plan.by, BLOCK), schema=schema)
     result = over_table(numbered, table)
@@ -73,9 +73,9 @@ def own_windows(bounds: Bounds, blocks: Array, length: int) -> Bounds:
 
 
 def numbers(column: pa.ChunkedArray, nothing: Any = 0) -> Array:
-    """A column's numbers; ``nothing`` stands where there is none."""
+    """A column's numbers, with ``nothing`` in place of nulls."""
     values = arrow_column(column)
     if values.null_count:
         values = values.fill_null(pa.scalar(nothing, values.type))
-    found: Array = values.to_numpy(zero_copy_only=False)
-    return found
+    array: Array = values.to_numpy(zero_copy_only=False)
+    return array

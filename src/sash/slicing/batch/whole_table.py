@@ -1,4 +1,4 @@
-"""A whole table through the pipe: slices, bounds, range aggregates."""
+"""The pipe over a whole table: slices, bounds, range aggregates."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
 
 
 def windows_of(plan: Plan, rows: TimedRows, own: Callable[[Bounds], Bounds] | None = None) -> pa.Table:
-    """All windows over a stream, or those that ``own`` leaves of each query's."""
+    """All windows of all queries over rows; ``own`` selects from each query's windows."""
     view, partials = sliced(plan, rows)
     bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
     if own is not None:
         bounds = [own(b) for b in bounds]
-    asked = [look_at(b.lo, b.hi) for b in bounds]
-    columns = [pa.chunked_array([p.results(ranges) for ranges in asked]) for p in partials]
+    query_ranges = [look_at(b.lo, b.hi) for b in bounds]
+    columns = [pa.chunked_array([p.results(ranges) for ranges in query_ranges]) for p in partials]
     return result_table(plan, rows.keys, bounds, columns)
 
 
 def sliced(plan: Plan, rows: TimedRows, how: tuple[Decision, Array | None] | None = None) -> tuple[View, list[Partials]]:
-    """Rows to slices, and each aggregate's partials over them."""
+    """The slices of rows, and each aggregate's partials over them."""
     decision, edges = how or how_to_slice(plan, rows)
     if decision.choice == SCATTER:
         assert edges is not None
@@ -58,7 +58,7 @@ def slice_spans(plan: Plan, rows: TimedRows) -> tuple[int, list[Ranges]]:
 
 
 def how_to_slice(plan: Plan, rows: TimedRows) -> tuple[Decision, Array | None]:
-    """The choice, and for scattering the edges; no value of a row is looked at."""
+    """The choice of how to slice, and for scattering the edges; values of rows are not read."""
     count = rows.table.num_rows
     context_free = all(q.window.context == "context free" for q in plan.queries)
     commute = all(partials_of(c, plan.schema.empty_table()).scatters for c in plan.columns)

@@ -1,4 +1,4 @@
-"""Sessions: windows that follow from the gaps between rows."""
+"""Sessions: windows that are separated by gaps between rows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OfGaps(Handler[Gaps], shape=Gaps):
 
 
 def sessions(gap: int, key: Array, first: Array, last: Array) -> tuple[Array, Array]:
-    """Sessions as ranges of slices, which are given by key and time in order."""
+    """Sessions as ranges of slices, which are in the order of key and time."""
     if not len(key):
         return key, key
     opens = np.ones(len(key), bool)

@@ -26,7 +26,7 @@ class OfListed(Handler[ContextFreeWindow], shape=ContextFreeWindow):
         if view.count == 0:
             return no_bounds()
         opens, closes = shape.listed(int(view.first.min()), int(view.last.max()))
-        wanted = (closes > after) & (closes <= until) & (opens < closes)  # a day that a zone's calendar leaves out is none
+        wanted = (closes > after) & (closes <= until) & (opens < closes)  # a day that a zone's calendar skips has no window
         opens, closes = opens[wanted], closes[wanted]
         if not len(opens):
             return no_bounds()

@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 
 class OfMarks(Handler[Marks], shape=Marks):
-    """A punctuation opens the window that holds it, and all rows of its time."""
+    """A punctuation opens the window that contains it and all rows of its time."""
 
     ends_in_the_past = True
     opened_by_rows = True
@@ -36,9 +36,9 @@ class OfMarks(Handler[Marks], shape=Marks):
         group = np.cumsum(fresh) - 1
         has_mark = np.zeros(int(group[-1]) + 1 if rows.count else 0, bool)
         has_mark[group[flags]] = True
-        found: Array = fresh & has_mark[group] if rows.count else fresh
-        rows.memo[shape] = found
-        return found
+        opening: Array = fresh & has_mark[group] if rows.count else fresh
+        rows.memo[shape] = opening
+        return opening
 
     def bounds(self, shape: Marks, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         if view.count == 0:

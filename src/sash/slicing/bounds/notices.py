@@ -1,8 +1,8 @@
 """Users' own context aware windows: rows are shown to them in the order of time.
 
-For every key a window's context and edges are remembered twice: before the first row that is kept, and after the last that it was shown.
-Rows are shown from the one when they come, and from the other when they go; one that comes between others has those of its key that are
-kept shown again.
+For every key a window's context and edges are stored twice: before the first retained row, and after the last row that was shown. New rows
+are shown from the latter on, removed rows from the former; when a row is inserted between others, all retained rows of its key are shown
+again.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sash.slicing import validation
 from sash.slicing.bounds.handler import Handler
 from sash.slicing.bounds.view import Bounds, RetainedRows, SortedRows, View, places_in_keys, runs
 from sash.types import FAR_AHEAD, FAR_BACK
-from sash.windows.own import ContextAwareWindow, Edges, is_plain
+from sash.windows.own import ContextAwareWindow, Edges, is_json
 
 Array = npt.NDArray[Any]
-Found = tuple[Array, Array, Array, Array]
+ContextWindows = tuple[Array, Array, Array, Array]
 """Windows: their keys, starts, ends, and whether the end is known."""
 
 
 @dataclass
 class Noticed:
-    """What a window knows of a key at some row."""
+    """A window's context and edges of a key at some row."""
 
     context: Any
     edges: Edges
@@ -38,43 +38,43 @@ class Noticed:
         return Noticed(deepcopy(self.context), Edges(list(self.edges.starts), list(self.edges.ends)))
 
     def pruned(self, before: int) -> Noticed:
-        """Without the edges that no window after a tick has."""
+        """A copy without the edges that no window after a tick has."""
         starts, ends = (([e for e in self.edges.starts if e >= before]), [e for e in self.edges.ends if e > before])
         return Noticed(self.context, Edges(starts, ends))
 
 
 class Notices:
-    """One window's notices of all keys' rows."""
+    """One window's contexts and edges of all keys."""
 
     def __init__(self, window: ContextAwareWindow) -> None:
         self._window = window
         self._base: dict[int, Noticed] = {}
-        """Before each key's first row that is kept; a key that is not here begins."""
+        """Before each key's first retained row; a key that is missing has the initial context."""
         self._now: dict[int, Noticed] = {}
         self._pairs: dict[int, list[tuple[int, int | None]]] = {}
         self._shown = np.empty(0, np.int64)
-        """For each key how many of its rows that are kept it was shown."""
+        """For each key how many of its retained rows were shown."""
 
-    def windows(self, rows: SortedRows) -> Found:
-        """Where its windows lie, by key and start, after it was shown the rows that are new."""
+    def windows(self, rows: SortedRows) -> ContextWindows:
+        """The window's windows, by key and start, after the new rows were shown."""
         counts = np.diff(rows.key_offsets)
         self._shown = np.concatenate([self._shown, np.zeros(max(0, len(counts) - len(self._shown)), np.int64)])
         fresh = np.flatnonzero(counts > self._shown[: len(counts)])
         try:
             noticed = self._show(rows, fresh, self._shown[fresh], counts[fresh], self._now)
         except BaseException:
-            self._shown[fresh] = counts[fresh]  # some were shown, and nobody knows which
-            self.again(fresh.tolist())
+            self._shown[fresh] = counts[fresh]  # some were shown, and it is not known which
+            self.show_again(fresh.tolist())
             raise
         for key, known in zip(fresh.tolist(), noticed, strict=True):
             self._now[key], self._pairs[key] = known, paired(known.edges)
         self._shown[fresh] = counts[fresh]
-        found = [(key, s, 0 if e is None else e, e is not None) for key in sorted(self._pairs) for s, e in self._pairs[key]]
-        table = np.array(found, np.int64).reshape(-1, 4)
+        windows = [(key, s, 0 if e is None else e, e is not None) for key in sorted(self._pairs) for s, e in self._pairs[key]]
+        table = np.array(windows, np.int64).reshape(-1, 4)
         return table[:, 0].copy(), table[:, 1].copy(), table[:, 2].copy(), table[:, 3].astype(bool)
 
     def _show(self, rows: SortedRows, keys: Array, start: Array, stop: Array, known: dict[int, Noticed]) -> list[Noticed]:
-        """Show some keys' rows, from one number to another, from what is known on."""
+        """Show the rows of some keys, from one number to another, going on from the contexts in ``known``."""
         places, _ = runs(rows.key_offsets[keys] + start, rows.key_offsets[keys] + stop)
         ends = np.cumsum(stop - start)
         read = [v.tolist() if isinstance(v := rows.values(text, places), np.ndarray) else v for text in self._window.reads]
@@ -89,8 +89,8 @@ class Notices:
     def _nothing(self) -> Noticed:
         return Noticed(self._window.begin(), Edges())
 
-    def again(self, keys: Iterable[int]) -> None:
-        """Rows have come between others of these keys."""
+    def show_again(self, keys: Iterable[int]) -> None:
+        """Show these keys' rows again at the next look, since rows were inserted between others."""
         for key in keys:
             if key < len(self._shown) and self._shown[key]:
                 self._shown[key] = 0
@@ -98,34 +98,34 @@ class Notices:
                 self._now[key] = self._base[key].copy() if key in self._base else self._nothing()
 
     def after(self, rows: SortedRows, gone: Array) -> list[Noticed]:
-        """What is known of each key whose first rows go, after those."""
+        """For each key whose first rows are about to be dropped the context and edges after these."""
         keys = np.flatnonzero(gone)
         base = {key: self._base[key].copy() for key in keys.tolist() if key in self._base}
         return self._show(rows, keys, np.zeros(len(keys), np.int64), gone[keys], base)
 
     def drop(self, rows: SortedRows, gone: Array, after: list[Noticed], closed: Array) -> None:
-        """Each key's first rows go, of which it was shown all; its windows up to a tick are closed."""
+        """Drop each key's first rows, all of which were shown; its windows up to a tick are closed."""
         keys = np.flatnonzero(gone)
         left = gone < np.diff(rows.key_offsets)
         first = np.append(rows.ticks, 0)[np.where(left, rows.key_offsets[:-1] + gone, -1)]
-        # Rows that are kept for others are shown again one day, and their windows need all the ends they had.
-        settled = np.where(left, np.minimum(closed[: len(gone)], first), closed[: len(gone)])
+        # Rows that are retained for others may be shown again, and their windows need all the ends they had.
+        closed_until = np.where(left, np.minimum(closed[: len(gone)], first), closed[: len(gone)])
         for key, noticed in zip(keys.tolist(), after, strict=True):
-            tick = int(settled[key])
+            tick = int(closed_until[key])
             self._base[key], self._now[key] = noticed.pruned(tick), self._now.get(key, noticed).pruned(tick)
             self._pairs[key] = paired(self._now[key].edges)
         self._shown[keys] -= gone[keys]
         self.forget(key for key in keys[self._shown[keys] == 0].tolist() if self._base[key] == self._nothing())
 
     def forget(self, keys: Iterable[int]) -> None:
-        """These keys were idle, and all their rows went: the next is their first."""
+        """Drop these keys, which were idle and have no rows: their next row is their first."""
         for key in keys:
             self._base.pop(key, None)
             self._now.pop(key, None)
             self._pairs.pop(key, None)
 
-    def settled(self, rows: SortedRows, horizon: int) -> Array:
-        """For each key the tick before which no row counts any more: where its first window starts that has not ended by the horizon, but
+    def final_before(self, rows: SortedRows, horizon: int) -> Array:
+        """For each key the tick before which its windows are final: the start of its first window that has not ended by the horizon, but
         not behind its last row."""
         border = np.full(len(rows.key_offsets) - 1, horizon, np.int64)
         filled = np.flatnonzero(np.diff(rows.key_offsets))
@@ -136,22 +136,22 @@ class Notices:
         return border
 
     def live_keys(self) -> Array:
-        """The keys that it knows something of, which no row says."""
+        """The keys with a context from dropped rows."""
         return np.array(list(self._base), np.int64)
 
-    def renumber(self, went: Array, kept: Array) -> None:
-        """Keys have new numbers."""
-        self._base = {int(went[key]): noticed for key, noticed in self._base.items()}
-        self._now = {int(went[key]): noticed for key, noticed in self._now.items()}
-        self._pairs = {int(went[key]): pairs for key, pairs in self._pairs.items()}
-        self._shown = self._shown[kept[kept < len(self._shown)]]
+    def renumber(self, new_id_of: Array, retained: Array) -> None:
+        """Replace key numbers by their new ones; only the keys at ``retained`` are left."""
+        self._base = {int(new_id_of[key]): noticed for key, noticed in self._base.items()}
+        self._now = {int(new_id_of[key]): noticed for key, noticed in self._now.items()}
+        self._pairs = {int(new_id_of[key]): pairs for key, pairs in self._pairs.items()}
+        self._shown = self._shown[retained[retained < len(self._shown)]]
 
     def save(self) -> dict[str, Any]:
-        """What is known before the rows that are kept, as plain data."""
-        return {str(key): [self._plain(n.context), n.edges.starts, n.edges.ends] for key, n in self._base.items()}
+        """The contexts and edges before the retained rows, as values that JSON can represent."""
+        return {str(key): [self._checked(n.context), n.edges.starts, n.edges.ends] for key, n in self._base.items()}
 
-    def _plain(self, context: Any) -> Any:
-        if not is_plain(context):
+    def _checked(self, context: Any) -> Any:
+        if not is_json(context):
             raise InvalidArgument(
                 f"the context of {self._window!r} must be a value that JSON can hold, because state carries it: numbers, text, lists and "
                 f"dictionaries with text as keys; not {context!r}"
@@ -159,7 +159,7 @@ class Notices:
         return context
 
     def load(self, saved: dict[str, Any], keys: int) -> None:
-        """Go on where that was, with so many keys."""
+        """Go on from saved contexts and edges, with so many keys."""
         for key, (_, starts, ends) in saved.items():
             validation.whole(int(key), "the state's contexts", 0, keys - 1)
             for edges in (starts, ends):
@@ -180,7 +180,7 @@ class OfContextAware(Handler[ContextAwareWindow], shape=ContextAwareWindow):
 
     ends_in_the_past = True
 
-    def _windows(self, shape: ContextAwareWindow, rows: SortedRows) -> Found:
+    def _windows(self, shape: ContextAwareWindow, rows: SortedRows) -> ContextWindows:
         notices: Notices = rows.notices.setdefault(id(shape), Notices(shape))
         return notices.windows(rows)
 
@@ -201,8 +201,8 @@ class OfContextAware(Handler[ContextAwareWindow], shape=ContextAwareWindow):
         return Notices(shape)
 
     def advanced_marks(self, shape: ContextAwareWindow, rows: SortedRows, marks: Array, horizon: int) -> Array:
-        """Nothing counts any more before the first window that has not ended, where a key has rows to go."""
-        border = rows.notices[id(shape)].settled(rows, horizon)
+        """No row before the first window that has not ended matters any more, for keys that have such rows."""
+        border = rows.notices[id(shape)].final_before(rows, horizon)
         offsets = rows.key_offsets
         filled = np.flatnonzero(np.diff(offsets))
         passed = filled[rows.ticks[offsets[filled]] < border[filled]]

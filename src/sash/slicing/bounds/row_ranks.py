@@ -15,7 +15,7 @@ from sash.windows.shapes import Ranks
 Array = npt.NDArray[Any]
 
 MOST_WINDOWS = 1 << 40
-"""A key has had fewer windows than this."""
+"""No key has had more windows than this."""
 
 
 class OfRanks(Handler[Ranks], shape=Ranks):
@@ -34,7 +34,7 @@ class OfRanks(Handler[Ranks], shape=Ranks):
     def _ranked(rows: SortedRows, every: int, offset: int) -> Array:
         """The places of ranks at equal distances, from ``offset`` on."""
         gone = 0 if rows.bases is None else rows.bases
-        first = np.maximum(offset, offset + -(-(gone - offset) // every) * every) - gone  # among the rows that are there
+        first = np.maximum(offset, offset + -(-(gone - offset) // every) * every) - gone  # among the retained rows
         places, _ = runs(rows.key_offsets[:-1] + first, rows.key_offsets[1:], every)
         return places
 
@@ -43,7 +43,7 @@ class OfRanks(Handler[Ranks], shape=Ranks):
         gone = np.zeros(view.keys, np.int64) if gone is None else gone
         base = view.row_offsets[view.key_offsets[:-1]] - gone
         totals = np.diff(view.row_offsets[view.key_offsets]) + gone
-        skipped = np.maximum(0, -(-gone // shape.every))  # windows whose first rows are gone
+        skipped = np.maximum(0, -(-gone // shape.every))  # windows whose first rows were dropped
         windows = -(-totals // shape.every) if shape.partial else (totals - shape.size) // shape.every + 1
         number, keys = runs(skipped, windows)
         from_rank = number * shape.every
@@ -98,5 +98,5 @@ class OfRanks(Handler[Ranks], shape=Ranks):
 
     def starts_at(self, shape: Ranks, rank: Array, marks: Array) -> Array:
         number, beyond = np.divmod(rank - shape.size, shape.every)
-        found: Array = (rank % shape.every == 0) | ((beyond == 0) & (number >= marks))
-        return found
+        starts: Array = (rank % shape.every == 0) | ((beyond == 0) & (number >= marks))
+        return starts

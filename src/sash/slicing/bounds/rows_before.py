@@ -34,9 +34,9 @@ class OfRowsBefore(Handler[RowsBefore], shape=RowsBefore):
         at = np.flatnonzero(last)
         high = at + 1
         low = np.maximum(high - shape.count, key_starts[at])
-        found = (low, high, shape.offset + (bucket[at] + 1) * shape.every, at)
-        rows.memo[shape] = found
-        return found
+        ranges = (low, high, shape.offset + (bucket[at] + 1) * shape.every, at)
+        rows.memo[shape] = ranges
+        return ranges
 
     def bounds(self, shape: RowsBefore, view: View, empty: bool, after: int = FAR_BACK, until: int = FAR_AHEAD) -> Bounds:
         assert view.rows is not None
@@ -50,8 +50,8 @@ class OfRowsBefore(Handler[RowsBefore], shape=RowsBefore):
         return bounds.end, nothing, nothing
 
     def idle_until(self, shape: RowsBefore, last_seen: Array, until: Array) -> Array:
-        found: Array = np.maximum(until, last_seen - (last_seen - shape.offset) % shape.every + shape.every - 1)
-        return found
+        idle: Array = np.maximum(until, last_seen - (last_seen - shape.offset) % shape.every + shape.every - 1)
+        return idle
 
     def may_end(self, shape: RowsBefore, marks: Array, counts: Array, after: int, until: int) -> bool:
         return (until - shape.offset) // shape.every != (after - shape.offset) // shape.every

@@ -1,7 +1,7 @@
 """The slicer: where the edges of all queries lie (sections 5.2 and 5.3, step 1).
 
-Periodic queries are held as arrays, so that a thousand of them cost about what one does. Edges ahead of the stream are worked out in
-stretches and remembered, which is the paper's cached next edge for batches.
+Periodic queries are stored as arrays, so that a thousand of them cost about what one does. Edges ahead of the stream are computed in
+stretches and cached, which is the paper's cached next edge for batches.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from sash.types import FAR_AHEAD, FAR_BACK
 Array = npt.NDArray[Any]
 
 STRETCH = 32
-"""How many times the span of a batch is looked ahead."""
+"""Edges are computed ahead for so many times the span of a batch."""
 MOST_EDGES = 1 << 16
 MOST_BUCKETS = 1 << 15
 NO_EDGE = FAR_BACK + 1
-"""The cell of what lies before every edge."""
+"""The cell of rows before every edge."""
 
 
 class Locator(NamedTuple):
-    """What :func:`~sash.algorithms.pipe.scattering.locate` finds rows by."""
+    """The edges as :func:`~sash.algorithms.pipe.scattering.locate` takes them."""
 
     all_edges: Array
-    """With one more at the end, which no row reaches."""
+    """All cached edges, followed by one that no row reaches."""
     skip: int
     edge_count: int
     lookup: Array
@@ -42,7 +42,7 @@ class Locator(NamedTuple):
 
     @property
     def edges(self) -> Array:
-        """Those that rows may lie behind."""
+        """The edges that rows may lie behind."""
         return self.all_edges[self.skip : self.skip + self.edge_count]
 
 
@@ -60,7 +60,7 @@ class Slicer:
         self.others = [k for k, s in enumerate(shapes) if s.as_periodic is None]
         self._edges = np.empty(0, np.int64)
         self._numbers: list[int] = []
-        """The edges once more, for Python to look among them."""
+        """The edges as a list, for binary search in Python."""
         self._from, self._to = FAR_AHEAD, FAR_BACK
         self._closed, self._lookup = self._edges, self._edges
         self._shift = self._many = 0
@@ -69,7 +69,7 @@ class Slicer:
         """The start of the earliest open window, and the horizons from and to which that holds."""
         self._phases = self.offset + self.size
         self._next_ends = self._none = self._edges
-        """Each periodic query's next window end, as of the last look."""
+        """Each periodic query's next window end, as of the last call of :meth:`ending`."""
         self._earliest_end = FAR_AHEAD
         self.all = np.arange(len(self.places))
         self.since = np.array([queries[k].since for k in self.places.tolist()], np.int64)
@@ -91,8 +91,8 @@ class Slicer:
         return float((1.0 / self._step).sum())
 
     def points(self, which: Array, ended: tuple[int, int], stretch: tuple[int, int], most: int) -> Array | None:
-        """Where windows of some periodic queries start and end: those that end after the one tick and not after the other, and hold
-        a part of a stretch of time; None if there are more than ``most``."""
+        """The starts and ends of windows of some periodic queries: those that end after the one tick and not after the other, and overlap
+        a stretch of time; None if there are more than ``most``."""
         size, every, phase = self.size[which], self.every[which], self.offset[which]
         first = (max(ended[0], stretch[0]) - phase - size) // every + 1
         last = np.minimum((ended[1] - phase - size) // every, (stretch[1] - phase) // every)
@@ -104,7 +104,7 @@ class Slicer:
 
     @property
     def finest(self) -> int:
-        """The periodic query with the smallest step, of those that were there first: all slices are cut at its edges."""
+        """The number of the periodic query with the smallest step among the oldest ones: all slices are cut at its edges."""
         return int(np.lexsort((self.every, self.since))[0])
 
     @property
@@ -113,16 +113,16 @@ class Slicer:
 
     def edges(self, first: int, last: int, limit: int = MOST_EDGES) -> Array | None:
         """The edges from the last one at or before ``first`` up to ``last``; None if there are more than ``limit``."""
-        found = self._find(first, last, limit)
-        return None if found is None else self._edges[found[0] : found[1]]
+        places = self._find(first, last, limit)
+        return None if places is None else self._edges[places[0] : places[1]]
 
     def locator(self, first: int, last: int, limit: int = MOST_EDGES) -> Locator | None:
-        """The same, for kernels to find rows among them."""
-        found = self._find(first, last, limit)
+        """The edges as :meth:`edges` returns them, in the form in which kernels take them."""
+        places = self._find(first, last, limit)
         return (
             None
-            if found is None
-            else Locator(self._closed, found[0], found[1] - found[0], self._lookup, self._from, self._shift, self._many)
+            if places is None
+            else Locator(self._closed, places[0], places[1] - places[0], self._lookup, self._from, self._shift, self._many)
         )
 
     def _find(self, first: int, last: int, limit: int) -> tuple[int, int] | None:
@@ -131,31 +131,31 @@ class Slicer:
         if first < self._from or last > self._to:
             if (1.0 / self._step).sum() * (last - first) > limit:
                 return None
-            self._work_out(first, last, limit)
+            self._compute_edges(first, last, limit)
         low = bisect_right(self._numbers, first) - 1
         high = bisect_right(self._numbers, last)
         if low < 0 or high - low > limit:
             return None
         return low, high
 
-    def _work_out(self, first: int, last: int, limit: int) -> None:
-        """Remember the edges around and ahead of a stretch of time."""
+    def _compute_edges(self, first: int, last: int, limit: int) -> None:
+        """Compute and cache the edges around and ahead of a stretch of time."""
         span = max(last - first, 1)
         density = float((1.0 / self._step).sum())
         ahead = int(min(STRETCH * span, limit / density)) if density else STRETCH * span
-        # A calendar has a beginning, and its edges are dear: little is looked at beyond the rows.
+        # A calendar has a beginning, and its edges are expensive: few are computed beyond the rows.
         ahead = min(ahead, span) if self.listed else ahead
         start, stop = first if self.listed else max(first - span, FAR_BACK), min(last + ahead, FAR_AHEAD - 1)
         before = int(self._before(np.array([start]))[0])
         low = start if before <= NO_EDGE else before
-        found = [self._periodic(low, stop)]
+        edge_lists = [self._periodic(low, stop)]
         for query in (self.queries[k] for k in self.listed):
             edges = query.shape.edges(low, stop)
-            found.append(edges[edges >= query.since])
-        self._edges = np.unique(np.concatenate(found))
+            edge_lists.append(edges[edges >= query.since])
+        self._edges = np.unique(np.concatenate(edge_lists))
         self._numbers = self._edges.tolist()
         self._from, self._to = start, stop
-        # How many edges lie at or before the first tick of each stretch of 2**shift: where to start looking for a row's.
+        # How many edges lie at or before the first tick of each stretch of 2**shift: where the search for a row's edge starts.
         apart = int(np.diff(self._edges).min()) if len(self._edges) > 1 else stop - start
         self._shift = max(max(1, apart).bit_length() - 1, ((stop - start) // MOST_BUCKETS).bit_length())
         size = ((stop - start) >> self._shift) + 1
@@ -187,8 +187,8 @@ class Slicer:
         if len(ticks) and self.has_edges:
             edges = self.edges(int(ticks.min()), int(ticks.max()))
             if edges is not None and len(edges):
-                found: Array = edges[np.searchsorted(edges, ticks, side="right") - 1]
-                return found
+                cells: Array = edges[np.searchsorted(edges, ticks, side="right") - 1]
+                return cells
         if len(ticks) * len(self._step) <= 1 << 20:
             return self._before(ticks)
         cell = np.full(len(ticks), NO_EDGE, np.int64)
@@ -198,14 +198,14 @@ class Slicer:
         return cell
 
     def pass_ends(self, after: int, until: int) -> bool:
-        """In an in-order stream no row comes before an end that has passed, so ends up to ``until`` are edges no more, unless windows start
-        there. Says whether there was one after ``after``."""
+        """Drop the ends up to ``until`` from the edges, unless windows start there: in an in-order stream no row comes before an end that
+        has passed. Returns whether one of them lies after ``after``."""
         which = np.flatnonzero(self._only_ends)
         phase, step = self._phase[which], self._step[which]
         if not np.any((until - phase) // step > (after - phase) // step):
             return False
         self._edges_since[which] = np.maximum(self._edges_since[which], until + 1)
-        self._from, self._to = FAR_AHEAD, FAR_BACK  # to be worked out again
+        self._from, self._to = FAR_AHEAD, FAR_BACK  # to be computed again
         return True
 
     def oldest_open(self, horizon: int) -> int:
@@ -221,7 +221,7 @@ class Slicer:
         return start
 
     def late(self, ticks: Array, horizon: int) -> Array:
-        """Rows all of whose windows had ended by ``horizon``."""
+        """For each row whether all of its windows had ended by ``horizon``."""
         late: Array = ticks < self.oldest_open(horizon)
         for k in self.others:
             shape = self.queries[k].shape
@@ -236,7 +236,7 @@ class Slicer:
         self._looked_until = until
         if until < self._earliest_end:
             return self._none
-        found = np.empty(len(self.every) + 1, np.int64)
-        count = kernel(window_bounds.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, found)
-        self._earliest_end = int(found[-1])
-        return found[:count]
+        due = np.empty(len(self.every) + 1, np.int64)
+        count = kernel(window_bounds.due_queries)(self._next_ends, self._phases, self.every, len(self.every), until, due)
+        self._earliest_end = int(due[-1])
+        return due[:count]

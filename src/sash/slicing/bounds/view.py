@@ -1,4 +1,4 @@
-"""Slices in order, as window bounds see them: key by key, each with its times and rows."""
+"""Slices in order, as windows are located in them: key by key, each slice with its times and its number of rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class View:
     """How many rows each slice has."""
     rows: SortedRows | None = None
     gone: Array | None = None
-    """Where rows are not kept: for each key how many came before its first slice."""
+    """Where rows are not retained: for each key how many rows came before its first slice."""
     opens: dict[Any, Array] = field(default_factory=dict)
-    """Where rows are not kept: for each shape of punctuation which slices start with one."""
+    """Where rows are not retained: for each shape of punctuation, which slices start with one."""
 
     @property
     def keys(self) -> int:
@@ -57,31 +57,31 @@ class View:
 
 @dataclass(frozen=True)
 class SortedRows:
-    """Rows by key, then time: what context aware windows look at."""
+    """Rows by key, then time, for windows that depend on rows."""
 
     ticks: Array
     key_offsets: Array
     """Key ``k`` has the rows ``key_offsets[k]`` to ``key_offsets[k + 1] - 1``."""
     table: pa.Table
-    """What windows read."""
+    """The columns that windows read."""
     bases: Array | None = None
     """For each key how many rows came before these."""
     notices: dict[int, Any] = field(default_factory=dict)
-    """What users' own windows made of the rows so far, by the window's identity."""
+    """The contexts of users' own windows, by the window's identity."""
     memo: dict[Any, Any] = field(default_factory=dict)
-    """What shapes worked out from the rows."""
+    """What handlers have computed from the rows, by shape."""
 
     @property
     def count(self) -> int:
         return len(self.ticks)
 
     def values(self, text: str, places: Array | None = None) -> Array | list[Any]:
-        """What an expression is for the rows, or for some of them; a condition that is null is false."""
-        found = parse(text).evaluate(self.table if places is None else some_rows(self.table, places))
-        if pa.types.is_boolean(found.type):
-            flags: Array = found.fill_null(False).to_numpy(zero_copy_only=False)
+        """An expression's values for the rows, or for those at ``places``; a condition that is null is false."""
+        column = parse(text).evaluate(self.table if places is None else some_rows(self.table, places))
+        if pa.types.is_boolean(column.type):
+            flags: Array = column.fill_null(False).to_numpy(zero_copy_only=False)
             return flags
-        values: list[Any] = found.to_pylist()
+        values: list[Any] = column.to_pylist()
         return values
 
     def key_starts(self) -> Array:
@@ -100,13 +100,13 @@ class SortedRows:
 
 @dataclass(frozen=True)
 class RetainedRows:
-    """The rows that a store keeps, those that are not in their place yet, and those that are gone."""
+    """The rows that a store retains, with its pending rows, and counts of the rows that were dropped."""
 
     rows: SortedRows
     bases: Array
-    """For each key how many rows are gone."""
+    """For each key how many rows were dropped."""
     gone_until: Array
-    """For each key the time of the last row that is gone."""
+    """For each key the time of the last row that was dropped."""
     pending_between: Callable[[int, int, int], int]
     """How many pending rows of a key lie after one time and before another."""
 
@@ -129,7 +129,7 @@ class Bounds:
     start_known: Array | None = None
     end_known: Array | None = None
     rows: tuple[Array, Array] | None = None
-    """The ranks from and to which a row window reaches."""
+    """The first rank of each row window, and the one after its last."""
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -147,7 +147,7 @@ class Bounds:
 
 
 def runs(start: Array, stop: Array | int, step: Array | int = 1) -> tuple[Array, Array]:
-    """The numbers of runs, ``start`` to ``stop - 1`` in steps, one after the other, and which run each is of."""
+    """The numbers of all runs, each from ``start`` to ``stop - 1`` in steps, concatenated, and the run that each number is of."""
     lengths = np.maximum(0, -(-(stop - start) // step))
     owner = np.repeat(np.arange(len(start)), lengths)
     ends = np.cumsum(lengths)
@@ -158,10 +158,10 @@ def runs(start: Array, stop: Array | int, step: Array | int = 1) -> tuple[Array,
 def places_in_keys(key_offsets: Array, ticks: Array, keys: Array, wanted: Array) -> Array:
     """For each of ``keys`` the place of its first row, or slice, that is not before the tick in ``wanted``; behind its last if there is
     none."""
-    found = np.empty(len(keys), np.int64)
+    places = np.empty(len(keys), np.int64)
     keys, wanted = np.ascontiguousarray(keys), np.ascontiguousarray(wanted)
-    kernel(window_bounds.places_in_keys)(ticks, key_offsets, keys, wanted, len(keys), found)
-    return found
+    kernel(window_bounds.places_in_keys)(ticks, key_offsets, keys, wanted, len(keys), places)
+    return places
 
 
 def changes(values: Array) -> Array:
@@ -171,13 +171,13 @@ def changes(values: Array) -> Array:
 
 
 def some_rows(table: pa.Table, places: Array) -> pa.Table:
-    """Rows of a table; nothing is copied where they lie together."""
-    together = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places) and bool(np.all(np.diff(places) == 1))
-    return table.slice(int(places[0]), len(places)) if together else table.take(pa.array(places))
+    """The rows of a table at ``places``; not copied where these are consecutive."""
+    is_consecutive = len(places) > 0 and int(places[-1]) - int(places[0]) + 1 == len(places) and bool(np.all(np.diff(places) == 1))
+    return table.slice(int(places[0]), len(places)) if is_consecutive else table.take(pa.array(places))
 
 
 def counted(view: View, count: Any, fill: Any, settings: tuple[Any, ...]) -> tuple[Array, Array, Array, Array]:
-    """Run a pair of kernels: one that counts each key's windows, one that writes them."""
+    """The four arrays of a pair of kernels: one counts each key's windows, the other writes them."""
     counts = np.zeros(view.keys, np.int64)
     parts = threads.shares(0, view.keys, rows_each=max(1, view.count // max(1, view.keys)))
     counter, filler = kernel(count), kernel(fill)

@@ -1,4 +1,4 @@
-"""Rows in order, cut wherever a query asks for it."""
+"""Sorted rows, cut into slices at the edges of all queries."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Array = npt.NDArray[Any]
 
 
 def sort_and_cut(plan: Plan, rows: TimedRows) -> tuple[View, list[Partials]]:
-    """Slices of sorted rows."""
+    """Sort rows and cut them: the slices, and each aggregate's partials over them."""
     table, ordered = in_order(plan, rows)
     view = cut(plan, ordered)
     return view, gather(plan, table, view.row_offsets)
 
 
 def cut(plan: Plan, rows: SortedRows, more: Array | None = None) -> View:
-    """Slices of sorted rows: a new one starts wherever any query asks for it, and at ``more`` places."""
+    """Slices of sorted rows: one starts at each key's first row, wherever a query's handler cuts, and at the places in ``more``."""
     starts = np.zeros(rows.count + 1, bool)
     starts[rows.key_offsets] = True
     for query in plan.queries:
@@ -65,24 +65,25 @@ def in_order(plan: Plan, rows: TimedRows) -> tuple[pa.Table, SortedRows]:
 
 
 def gather_runs(kernels: list[Kernels], inputs: list[Fields], offsets: Array) -> tuple[list[Array], list[list[Array]]]:
-    """Runs of neighbouring rows as one slice each: how many rows each aggregate holds there, and its partials."""
-    held, states = [], []
+    """Runs of neighbouring rows as one slice each: for each aggregate how many rows of each it includes, and its partials."""
+    included_counts, states = [], []
     for one, f in zip(kernels, inputs, strict=True):
         group = one.empty(len(offsets) - 1)
         one.gather(*f.rows, offsets, 0, len(offsets) - 1, *group)
         states.append(group)
-        held.append(np.diff(offsets) if f.held is None else np.add.reduceat(f.held.astype(np.int64), offsets[:-1]))
-    return held, states
+        counts = np.diff(offsets) if f.included is None else np.add.reduceat(f.included.astype(np.int64), offsets[:-1])
+        included_counts.append(counts)
+    return included_counts, states
 
 
 def join_runs(kernels: list[Kernels], slices: Slices, offsets: Array) -> Slices:
-    """Runs of neighbouring slices of one key as one each."""
+    """Each run of neighbouring slices of one key joined to one slice."""
     groups, at = len(offsets) - 1, offsets[:-1]
     states = []
     for one, parts in zip(kernels, slices.states, strict=True):
-        together = one.empty(groups)
-        one.join(*parts, offsets, 0, groups, *together)
-        states.append(together)
+        joined = one.empty(groups)
+        one.join(*parts, offsets, 0, groups, *joined)
+        states.append(joined)
     last = np.maximum.reduceat(slices.last, at)
-    held = [np.add.reduceat(h, at) for h in slices.held]
-    return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), held, states)
+    included_counts = [np.add.reduceat(c, at) for c in slices.included_counts]
+    return Slices(slices.key[at], slices.cell[at], slices.first[at], last, np.add.reduceat(slices.count, at), included_counts, states)

@@ -1,4 +1,4 @@
-"""A stream's rows to slices: scattered to the edges that are known, or sorted and cut.
+"""Makes slices of a stream's rows: scattered to slices of known edges, or sorted and cut.
 
 A slice is a run of a key's rows with no edge between them and no gap longer than the shortest session's. Its first and last time say which
 session it is in, so sessions need no edges of their own, and a late row that bridges a gap merges two slices.
@@ -26,8 +26,8 @@ from sash.types import FAR_AHEAD, FAR_BACK
 Array = npt.NDArray[Any]
 
 ONE_KEY = np.zeros(1, np.int64)
-SETTLED = FAR_BACK
-"""The cell of what is older than every edge that is needed."""
+UNDIVIDED = FAR_BACK
+"""The cell of slices that are older than every edge still needed: those of one key are joined."""
 
 
 class RowSlicer:
@@ -44,29 +44,29 @@ class RowSlicer:
         self.with_queries(plan)
 
     def with_queries(self, plan: Plan) -> None:
-        """Cut for other queries from now on."""
+        """Cut at the edges of other queries from now on."""
         self.plan = plan
         self.edges = Slicer(plan.queries)
         self.gap = min(plan.session_gaps, default=FAR_AHEAD)
         """The shortest session gap; slices are cut where rows are further apart."""
-        self.found_gaps = False
-        """Whether the last batch had slices that a session may have ended in: then rows have to be put in order."""
+        self.has_gaps = False
+        """Whether a slice of the last batch may have a gap in it that separates sessions: then rows have to be sorted."""
 
     def inputs(self, table: pa.Table) -> list[Fields]:
-        """What each aggregate reads of rows."""
+        """Each aggregate's inputs over the rows of a table."""
         return [stored_fields(c, table, form) for c, form in zip(self.plan.columns, self.forms, strict=True)]
 
     def locator(self, span: tuple[int, int], rows: int, keys: int) -> Locator | None:
-        """The edges that rows may lie behind, if they are not many more than the rows."""
+        """The edges that rows of this span of time may lie behind; None if they are many more than the rows."""
         return self.edges.locator(*span, min(MOST_EDGES, max(4 * rows, 64) // keys))
 
     def slices(self, table: pa.Table, ticks: Array, codes: Array, span: tuple[int, int], inputs: list[Fields] | None = None) -> Slices:
         """Rows as slices; ``span`` is their first and last time."""
         inputs = self.inputs(table) if inputs is None else inputs
         if self.commute:
-            found = self._scattered(ticks, codes, inputs, span)
-            if found is not None:
-                return found
+            scattered = self._scattered(ticks, codes, inputs, span)
+            if scattered is not None:
+                return scattered
         places = order.sorted_order(codes, int(codes.max()) + 1, ticks, [arrow_column(table.column(n)) for n in self.plan.order_by])
         if places is not None:
             ticks, codes, table = ticks[places], codes[places], table.take(pa.array(places))
@@ -79,7 +79,7 @@ class RowSlicer:
         return Slices(codes[at], cell[at], ticks[at], ticks[offsets[1:] - 1], np.diff(offsets), *gather_runs(self.kernels, inputs, offsets))
 
     def _scattered(self, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> Slices | None:
-        """Rows in any order, straight to their slices; None if they have to be sorted."""
+        """Slices of rows in any order, without sorting; None if they have to be sorted."""
         keys = np.unique(codes) if self.plan.by else ONE_KEY
         local = np.searchsorted(keys, codes) if self.plan.by else codes
         locator = self.locator(span, len(ticks), len(keys))
@@ -87,32 +87,35 @@ class RowSlicer:
             return None
         edges = locator.edges
         total = len(keys) * len(edges)
-        firsts, lasts, counts, kept = [np.empty(total, np.int64) for _ in range(4)]
+        firsts, lasts, counts, occupied = [np.empty(total, np.int64) for _ in range(4)]
         places = np.empty(len(ticks), np.int64)
         wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
         rows = (ticks, local, len(keys), len(ticks))
-        # The first aggregate goes along with finding the places, the others follow.
-        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *locator, places, firsts, lasts, counts, kept, *wide[0])
-        first, last, count, kept = firsts[:filled], lasts[:filled], counts[:filled], kept[:filled]
-        self.found_gaps = self.gap < FAR_AHEAD and bool(np.any(last - first > self.gap))
-        if self.found_gaps:
+        # One kernel locates each row's place and adds it to the first aggregate; the others follow.
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *locator, places, firsts, lasts, counts, occupied, *wide[0])
+        first, last, count, occupied = firsts[:filled], lasts[:filled], counts[:filled], occupied[:filled]
+        self.has_gaps = self.gap < FAR_AHEAD and bool(np.any(last - first > self.gap))
+        if self.has_gaps:
             return None
         for f, kernels, group in zip(inputs[1:], self.kernels[1:], wide[1:], strict=True):
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
-        states = [[a[kept] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
-        held = [count.copy() if f.held is None else np.bincount(places[f.held], minlength=total)[kept] for f in inputs]
-        key, cell = (keys[kept // len(edges)], edges[kept % len(edges)]) if len(keys) > 1 else (keys.repeat(filled), edges[kept])
-        made = Slices(key, cell, first, last, count, held, states)
-        return made if 2 * filled >= total else made.copy()  # what stays takes no more memory than it needs
+        states = [[a[occupied] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
+        included_counts = [
+            count.copy() if f.included is None else np.bincount(places[f.included], minlength=total)[occupied] for f in inputs
+        ]
+        many = len(keys) > 1
+        key, cell = (keys[occupied // len(edges)], edges[occupied % len(edges)]) if many else (keys.repeat(filled), edges[occupied])
+        slices = Slices(key, cell, first, last, count, included_counts, states)
+        return slices if 2 * filled >= total else slices.copy()  # the arrays may be views of far larger ones
 
     def coalesced(self, slices: Slices, old: int = 0) -> tuple[Slices, int]:
-        """Slices in order, those of one key with nothing between them as one; and how many of the first ``old`` ones were joined to
-        another of those."""
+        """Slices in order, with those of one key that no edge or gap separates joined to one; and how many of the first ``old`` slices
+        were joined to another of those."""
         places = order.of_keys_and_times(slices.key, slices.first)
         slices = slices.take(places)
         offsets = np.empty(len(slices) + 1, np.int64)
         group = kernel(merging.group_slices)
-        groups = group(slices.key, slices.cell, slices.first, slices.last, len(slices), self.gap, SETTLED, offsets)
+        groups = group(slices.key, slices.cell, slices.first, slices.last, len(slices), self.gap, UNDIVIDED, offsets)
         if groups == len(slices):
             return slices, 0
         offsets = offsets[: groups + 1]
@@ -123,10 +126,10 @@ class RowSlicer:
         return join_runs(self.kernels, slices, offsets), merges
 
     def whole(self, slices: Slices) -> Slices:
-        """Each key's slices as one."""
+        """Each key's slices joined to one."""
         at = np.flatnonzero(np.append(True, slices.key[1:] != slices.key[:-1]))
         return join_runs(self.kernels, slices, np.append(at, len(slices)).astype(np.int64))
 
     def cut_again(self, slices: Slices) -> Slices:
-        """Slices with the cells that they have by the edges of now."""
-        return slices.with_cells(np.where(slices.cell == SETTLED, SETTLED, self.edges.cells(slices.first)))
+        """The slices with their cells by the current edges."""
+        return slices.with_cells(np.where(slices.cell == UNDIVIDED, UNDIVIDED, self.edges.cells(slices.first)))

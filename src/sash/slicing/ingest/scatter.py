@@ -1,4 +1,4 @@
-"""Rows in any order, straight to their slices: for edges that are known in advance, and aggregates that commute."""
+"""Adds rows in any order to their slices: for edges that are known in advance, and aggregates that commute."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ Array = npt.NDArray[Any]
 
 
 def scatter(rows: TimedRows, partials: list[Partials], edges: Array) -> View:
-    """Slices without sorting."""
+    """Slices of rows in any order, without sorting; the partials are filled."""
     ticks, keys = rows.ticks, rows.keys
     place_count = keys.count * len(edges)
     places, filled = find_places(ticks, keys.codes, edges, rows.first, rows.last, place_count)
-    kept = None if filled.all() else np.flatnonzero(filled)
+    nonempty = None if filled.all() else np.flatnonzero(filled)
 
     def work(begin: int, end: int) -> None:
         for p in partials[begin:end]:
             assert isinstance(p, FieldPartials)
-            p.scatter(places, place_count, kept)
+            p.scatter(places, place_count, nonempty)
 
     # Few places: each aggregate's rows are shared among threads. Many: the aggregates are.
     shared = place_count * 8 > len(ticks) and threads.available() > 1 and len(ticks) >= threads.SMALLEST_SHARE
     threads.each(work, [(k, k + 1) for k in range(len(partials))] if shared else [(0, len(partials))])
-    occupied = np.arange(place_count) if kept is None else kept
-    counts = filled if kept is None else filled[kept]
+    occupied = np.arange(place_count) if nonempty is None else nonempty
+    counts = filled if nonempty is None else filled[nonempty]
     starts = edges[occupied % len(edges)]
     key_offsets = np.searchsorted(occupied, np.arange(keys.count + 1) * len(edges))
     return View(key_offsets.astype(np.int64), starts, starts, starts, counts)
@@ -43,7 +43,7 @@ def scatter(rows: TimedRows, partials: list[Partials], edges: Array) -> View:
 
 def edges_between(plan: Plan, first: int, last: int, limit: int) -> Array | None:
     """The edges of all queries from the last one at or before ``first``; None if there are more than ``limit``."""
-    found = []
+    edge_lists = []
     for query in plan.queries:
         shape = query.shape
         if not shape.has_known_edges:
@@ -51,8 +51,8 @@ def edges_between(plan: Plan, first: int, last: int, limit: int) -> Array | None
         if (last - first) * shape.density() > limit:
             return None
         before = shape.previous_edges(np.array([first]))
-        found += [before[before > -FAR_AHEAD], shape.edges(first, last)]
-    union = np.unique(np.concatenate([*found, np.empty(0, np.int64)]))
+        edge_lists += [before[before > -FAR_AHEAD], shape.edges(first, last)]
+    union = np.unique(np.concatenate([*edge_lists, np.empty(0, np.int64)]))
     at = int(np.searchsorted(union, first, side="right")) - 1
     edges: Array = union[at:] if at >= 0 else np.concatenate([[first], union])
     return edges.astype(np.int64)

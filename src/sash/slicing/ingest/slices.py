@@ -1,4 +1,4 @@
-"""Slices as arrays: many keys, each with its run of slices."""
+"""Slices as arrays: for many keys, each with its run of slices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sash.slicing.bounds.view import View
 Array = npt.NDArray[Any]
 
 FEWEST = 64
-"""There is room for so many slices at least where more will come."""
+"""The smallest capacity of arrays that slices are appended to."""
 
 
 @dataclass(frozen=True)
@@ -27,56 +27,56 @@ class Slices:
     first: Array
     last: Array
     count: Array
-    held: list[Array]
-    """For each aggregate how many rows of the slice it took in."""
+    included_counts: list[Array]
+    """For each aggregate how many rows of each slice it includes: those that meet its condition and have no null input."""
     states: list[list[Array]]
-    room: Slices | None = field(default=None, init=False)
-    """Longer arrays, of which these are the beginnings."""
+    buffer: Slices | None = field(default=None, init=False)
+    """The longer arrays whose first part these are, if there is spare capacity behind them."""
 
     def __len__(self) -> int:
         return len(self.key)
 
     @property
     def first_begin(self) -> int:
-        """Where the earliest slice begins, if there are any; those of one key are in order."""
+        """The first time of the earliest slice; there must be one."""
         return int(self.first[0] if self.key[0] == self.key[-1] else self.first.min())
 
     @property
     def last_begin(self) -> int:
-        """Where the latest slice begins."""
+        """The first time of the latest slice; there must be one."""
         return int(self.first[-1] if self.key[0] == self.key[-1] else self.first.max())
 
     def columns(self) -> list[Array]:
         """All arrays, in a fixed order."""
-        return [self.key, self.cell, self.first, self.last, self.count, *self.held, *(a for group in self.states for a in group)]
+        return [self.key, self.cell, self.first, self.last, self.count, *self.included_counts, *(a for group in self.states for a in group)]
 
     def rebuilt(self, columns: list[Array]) -> Slices:
-        """The same shape over other arrays."""
+        """Slices of the same aggregates over other arrays, in the order of :meth:`columns`."""
         key, cell, first, last, count, *rest = columns
-        held, rest, groups = rest[: len(self.held)], rest[len(self.held) :], []
+        included, rest, groups = rest[: len(self.included_counts)], rest[len(self.included_counts) :], []
         for group in self.states:
             groups.append(rest[: len(group)])
             rest = rest[len(group) :]
-        return Slices(key, cell, first, last, count, held, groups)
+        return Slices(key, cell, first, last, count, included, groups)
 
-    def with_room(self, more: int) -> Slices:
-        """The same, with room behind them for so many more; they are copied only where there is none yet."""
+    def with_spare_capacity(self, more: int) -> Slices:
+        """The slices, with spare capacity behind them for ``more``; copied only if there is not enough yet."""
         total = len(self) + more
-        if self.room is not None and total <= len(self.room):
+        if self.buffer is not None and total <= len(self.buffer):
             return self
-        room = self.rebuilt([np.empty(max(FEWEST, 2 * total), c.dtype) for c in self.columns()])
-        for whole, part in zip(room.columns(), self.columns(), strict=True):
+        buffer = self.rebuilt([np.empty(max(FEWEST, 2 * total), c.dtype) for c in self.columns()])
+        for whole, part in zip(buffer.columns(), self.columns(), strict=True):
             whole[: len(self)] = part
-        return room.beginning(len(self))
+        return buffer.beginning(len(self))
 
     def beginning(self, count: int) -> Slices:
-        """The first few, of which the rest are the room."""
-        made = self.rebuilt([whole[:count] for whole in self.columns()])
-        object.__setattr__(made, "room", self)
-        return made
+        """The first ``count`` slices as views; the arrays behind them are their spare capacity."""
+        slices = self.rebuilt([whole[:count] for whole in self.columns()])
+        object.__setattr__(slices, "buffer", self)
+        return slices
 
     def copy(self) -> Slices:
-        """The same in memory of its own."""
+        """A copy of the slices in arrays of their own."""
         return self.rebuilt([c.copy() for c in self.columns()])
 
     def take(self, places: Array) -> Slices:
@@ -84,7 +84,7 @@ class Slices:
         return self.rebuilt([c[places] for c in self.columns()])
 
     def with_cells(self, cell: Array) -> Slices:
-        """The same with other cells."""
+        """The slices with other cells."""
         return replace(self, cell=cell)
 
     @property
@@ -93,14 +93,14 @@ class Slices:
 
 
 def joined(parts: list[Slices]) -> Slices:
-    """Slices one after the other."""
+    """All slices of the parts, concatenated."""
     if len(parts) == 1:
         return parts[0]
     return parts[0].rebuilt([np.concatenate(columns) for columns in zip(*(p.columns() for p in parts), strict=True)])
 
 
 def by_key(parts: list[Slices]) -> Slices:
-    """Slices of stretches of time that follow each other, as one sorted run."""
+    """Slices of successive stretches of time, merged by key."""
     if len(parts) == 1:
         return parts[0]
     together = joined(parts)
@@ -110,31 +110,35 @@ def by_key(parts: list[Slices]) -> Slices:
 
 
 def view_of(slices: Slices, keys: int) -> View:
-    """Slices as window bounds see them."""
+    """The view of slices that windows are located in."""
     offsets = np.searchsorted(slices.key, np.arange(keys + 1)).astype(np.int64) if keys > 1 else np.array([0, len(slices)])
     return View(offsets, slices.first, slices.first, slices.last, slices.count)
 
 
-def validated(found: list[Array], like: Slices, key_count: int, what: str) -> Slices:
-    """Stored arrays as slices that kernels can work on: of the right types, in order, of keys that there are; raises otherwise."""
+def validated(columns: list[Array], like: Slices, key_count: int, what: str) -> Slices:
+    """Stored arrays as slices for kernels; raises unless they have the right types, are in order, and have known keys."""
     wanted = like.columns()
-    if len(found) != len(wanted):
-        raise validation.damaged(what, f"it has {len(found)} columns, and should have {len(wanted)}")
-    if any(a.dtype != b.dtype for a, b in zip(found, wanted, strict=True)) or len({len(a) for a in found}) > 1:
+    if len(columns) != len(wanted):
+        raise validation.damaged(what, f"it has {len(columns)} columns, and should have {len(wanted)}")
+    if any(a.dtype != b.dtype for a, b in zip(columns, wanted, strict=True)) or len({len(a) for a in columns}) > 1:
         raise validation.damaged(what, "its columns are of other types or lengths")
-    made = like.rebuilt(found)
-    if not len(made):
-        return made
-    if int(made.key.min()) < 0 or int(made.key.max()) >= key_count:
+    slices = like.rebuilt(columns)
+    if not len(slices):
+        return slices
+    if int(slices.key.min()) < 0 or int(slices.key.max()) >= key_count:
         raise validation.damaged(what, f"it has a slice of a key that does not exist (there are {key_count})")
-    if int(made.first.min()) <= -validation.FARTHEST or int(made.last.max()) >= validation.FARTHEST or (made.last < made.first).any():
+    if (
+        int(slices.first.min()) <= -validation.FARTHEST
+        or int(slices.last.max()) >= validation.FARTHEST
+        or (slices.last < slices.first).any()
+    ):
         raise validation.damaged(what, "it has a slice that ends before it begins, or lies too far away")
-    if int(made.count.min()) < 1 or int(made.count.max()) > validation.LARGEST_COUNT:
+    if int(slices.count.min()) < 1 or int(slices.count.max()) > validation.LARGEST_COUNT:
         raise validation.damaged(what, "it has a slice of no rows")
-    for taken in made.held:
-        if (taken < 0).any() or (taken > made.count).any():
+    for included in slices.included_counts:
+        if (included < 0).any() or (included > slices.count).any():
             raise validation.damaged(what, "it has a slice of which an aggregate has seen more rows than there are")
-    in_order = (made.key[1:] > made.key[:-1]) | ((made.key[1:] == made.key[:-1]) & (made.first[1:] >= made.last[:-1]))
+    in_order = (slices.key[1:] > slices.key[:-1]) | ((slices.key[1:] == slices.key[:-1]) & (slices.first[1:] >= slices.last[:-1]))
     if not in_order.all():
         raise validation.damaged(what, "its slices are not in order")
-    return made
+    return slices

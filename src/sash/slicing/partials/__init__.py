@@ -1,5 +1,6 @@
-"""Aggregates over slices: partials as fields or objects, and their results over ranges of slices.
+"""Aggregates over slices: partials as flat fields or Python objects, and their results over ranges of slices.
 
-``columns`` has an aggregate's partials over a table, ``stored`` those that are kept from batch to batch, ``incremental`` those of slices
-whose rows come and go; ``ranges`` and ``tree`` answer ranges. May import ``rows`` and ``bounds.view``.
+``column_partials`` has an aggregate's partials over a table, ``stored`` those that are stored from batch to batch, ``incremental`` those
+of slices that rows are inserted into and removed from; ``ranges`` and ``tree`` compute results over ranges. May import ``rows`` and
+``bounds.view``.
 """

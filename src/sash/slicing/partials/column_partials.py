@@ -21,15 +21,14 @@ from sash.kernels.generate import generate, vector_width
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import IN_LANES, PREFIXES, choose_ranges, choose_reduction
 from sash.plan.logical import Column, output_type
-from sash.slicing.partials import ranges
-from sash.slicing.partials.ranges import Ranges
+from sash.slicing.partials.ranges import Ranges, of_fields, of_objects, of_prefixes, prefixes
 from sash.slicing.rows.inputs import Fields, evaluated, fields
 
 Array = npt.NDArray[Any]
 
 
 def partials_of(column: Column, table: pa.Table) -> Partials:
-    """The aggregate over a table's rows, not yet in slices."""
+    """The aggregate's partials over a table's rows, not yet gathered into slices."""
     return FieldPartials(column, table) if column.call.aggregate.kind == "fields" else ObjectPartials(column, table)
 
 
@@ -37,7 +36,8 @@ class Partials(ABC):
     """An aggregate over rows, then over slices of them."""
 
     column: Column
-    held: Array | None
+    included: Array | None
+    """For each row whether the aggregate includes it; None if it includes all."""
 
     @property
     def scatters(self) -> bool:
@@ -49,27 +49,27 @@ class Partials(ABC):
         """Make slices of neighbouring rows: slice ``j`` has the rows ``offsets[j]`` to ``offsets[j + 1] - 1``."""
 
     @abstractmethod
-    def results(self, asked: Ranges) -> pa.Array:
+    def results(self, ranges: Ranges) -> pa.Array:
         """The result of every range of slices; ranges may be empty."""
 
-    def put(self, asked: Ranges, room: Array) -> bool:
-        """Write the results of a few ranges as plain numbers; False if that cannot be done."""
+    def put(self, ranges: Ranges, out: Array) -> bool:
+        """Write the results of a few ranges into ``out``; False if they are not all numbers."""
         return False
 
-    def row_results(self, asked: Ranges) -> pa.Array:
+    def row_results(self, ranges: Ranges) -> pa.Array:
         """The result of every range of rows."""
         self.gather(np.arange(self.row_count + 1, dtype=np.int64))
-        return self.results(asked)
+        return self.results(ranges)
 
     row_count: int
 
 
-def answered(asked: Ranges, counts: Array | None) -> Array | None:
-    """Which ranges hold a row that the aggregate takes in (None: all); ``counts`` are its rows up to each slice."""
+def has_rows(ranges: Ranges, counts: Array | None) -> Array | None:
+    """For each range whether the aggregate includes a row of it (None: all); ``counts`` are how many rows it includes before each slice."""
     if counts is not None:
-        some: Array = counts[asked.hi] > counts[asked.lo]
+        some: Array = counts[ranges.hi] > counts[ranges.lo]
         return some
-    return asked.hi > asked.lo if asked.empty else None
+    return ranges.hi > ranges.lo if ranges.empty else None
 
 
 class FieldPartials(Partials):
@@ -78,7 +78,7 @@ class FieldPartials(Partials):
     def __init__(self, column: Column, table: pa.Table, inputs: Fields | None = None) -> None:
         self.column = column
         self.inputs = inputs or fields(column, table)
-        self.held = self.inputs.held
+        self.included = self.inputs.included
         self.row_count = table.num_rows
         self.states: list[Array] = []
         self.counts: Array | None = None
@@ -100,12 +100,12 @@ class FieldPartials(Partials):
             kernel(*self.inputs.rows, offsets, begin, end, *self.states)
 
         threads.each(work, threads.shares(0, count, rows_each=self.row_count // max(1, count)))
-        if self.held is not None:
-            totals = np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])
+        if self.included is not None:
+            totals = np.concatenate([[0], np.cumsum(self.included, dtype=np.int64)])
             self.counts = totals[offsets]
 
-    def scatter(self, places: Array, place_count: int, kept: Array | None) -> None:
-        """Make slices of rows at ``places``; then keep only some of the places."""
+    def scatter(self, places: Array, place_count: int, nonempty: Array | None) -> None:
+        """Make slices of rows, each added to its place; with ``nonempty``, only the slices at these places are retained."""
         form = self.inputs.form
         module = generate(scattering.scatter, form, masked=self.inputs.masked)
         kernel, clear = compiled(module), compiled(generate(scattering.clear, form, masked=True))
@@ -123,44 +123,44 @@ class FieldPartials(Partials):
         for other in copies[1:]:
             assert add_up is not None
             add_up(*copies[0], *other, 0, place_count)
-        self.states = copies[0] if kept is None else [s[kept] for s in copies[0]]
-        if self.held is not None:
-            counts = np.bincount(places[self.held], minlength=place_count)
-            counts = counts if kept is None else counts[kept]
+        self.states = copies[0] if nonempty is None else [s[nonempty] for s in copies[0]]
+        if self.included is not None:
+            counts = np.bincount(places[self.included], minlength=place_count)
+            counts = counts if nonempty is None else counts[nonempty]
             self.counts = np.concatenate([[0], np.cumsum(counts)])
 
-    def results(self, asked: Ranges) -> pa.Array:
-        return self._answer(self.states, len(self.states[0]), asked, self.counts, partials=True)
+    def results(self, ranges: Ranges) -> pa.Array:
+        return self._compute(self.states, len(self.states[0]), ranges, self.counts, partials=True)
 
-    def row_results(self, asked: Ranges) -> pa.Array:
-        counts = None if self.held is None else np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])
-        return self._answer(self.inputs.rows, self.row_count, asked, counts, partials=False)
+    def row_results(self, ranges: Ranges) -> pa.Array:
+        counts = None if self.included is None else np.concatenate([[0], np.cumsum(self.included, dtype=np.int64)])
+        return self._compute(self.inputs.rows, self.row_count, ranges, counts, partials=False)
 
-    def _answer(self, source: list[Array], count: int, asked: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
+    def _compute(self, source: list[Array], count: int, ranges: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
         form = self.inputs.form
-        decision = self._decision(asked, count)
+        decision = self._decision(ranges, count)
         if decision.choice == PREFIXES:
             if self._prefixes is None or self._prefixes[0] != partials:
-                self._prefixes = (partials, ranges.prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
-            return self._lowered(ranges.of_prefixes(form, self._prefixes[1], asked), answered(asked, counts))
-        full, places = asked.without_empty()
-        output = ranges.of_fields(decision, form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
-        return self._lowered(output if places is None else spread(output, places), answered(asked, counts))
+                self._prefixes = (partials, prefixes(form, source, count, partials=partials, masked=partials or self.inputs.masked))
+            return self._lowered(of_prefixes(form, self._prefixes[1], ranges), has_rows(ranges, counts))
+        full, places = ranges.without_empty()
+        output = of_fields(decision, form, source, count, full, partials=partials, masked=partials or self.inputs.masked)
+        return self._lowered(output if places is None else spread(output, places), has_rows(ranges, counts))
 
-    def _decision(self, asked: Ranges, count: int) -> Decision:
-        return choose_ranges(self.inputs.form, asked, count)
+    def _decision(self, ranges: Ranges, count: int) -> Decision:
+        return choose_ranges(self.inputs.form, ranges, count)
 
-    def _lowered(self, output: Output, held: Array | None) -> pa.Array:
+    def _lowered(self, output: Output, filled: Array | None) -> pa.Array:
         aggregate = self.column.call.aggregate
         logical = output_type(self.column)
-        known = held
+        known = filled
         if aggregate.counts_rows:
             known = None
-            if held is not None:
+            if filled is not None:
                 for values in output.values:
-                    values[~held] = 0
+                    values[~filled] = 0
         elif output.defined is not None:
-            known = output.defined.astype(bool) if held is None else output.defined.astype(bool) & held
+            known = output.defined.astype(bool) if filled is None else output.defined.astype(bool) & filled
         machines = self.inputs.form.outputs
         raw = [
             columns.to_arrow(v, m, None if known is None else known.view(np.uint8)) for v, m in zip(output.values, machines, strict=True)
@@ -182,7 +182,7 @@ def _member(logical: pa.DataType, k: int) -> pa.DataType:
 
 
 def spread(output: Output, full: Array) -> Output:
-    """Results of the ranges that are not empty, at their places among all."""
+    """Results of the nonempty ranges, at their places among all ranges; ``full`` says which those are."""
 
     def wide(column: Array) -> Array:
         result = np.zeros(len(full), column.dtype)
@@ -197,7 +197,7 @@ class ObjectPartials(Partials):
 
     def __init__(self, column: Column, table: pa.Table) -> None:
         self.column = column
-        values, self.held = evaluated(column, table)
+        values, self.included = evaluated(column, table)
         self.values = values
         self.row_count = table.num_rows
         self.definition = column.call.aggregate.objects()
@@ -206,39 +206,39 @@ class ObjectPartials(Partials):
 
     @classmethod
     def of_states(cls, column: Column, states: list[Any], counts: Array | None) -> ObjectPartials:
-        """Partials that are there already; ``counts`` are the aggregate's rows up to each slice."""
-        made = cls.__new__(cls)
-        made.column, made.states, made.counts = column, states, counts
-        made.definition = column.call.aggregate.objects()
-        return made
+        """Partials that were computed before; ``counts`` are how many rows the aggregate includes before each slice."""
+        partials = cls.__new__(cls)
+        partials.column, partials.states, partials.counts = column, states, counts
+        partials.definition = column.call.aggregate.objects()
+        return partials
 
     def gather(self, offsets: Array) -> None:
         self.states = [self.of_rows(int(a), int(b)) for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-        if self.held is not None:
-            self.counts = np.concatenate([[0], np.cumsum(self.held, dtype=np.int64)])[offsets]
+        if self.included is not None:
+            self.counts = np.concatenate([[0], np.cumsum(self.included, dtype=np.int64)])[offsets]
 
     def of_rows(self, first: int, last: int) -> Any:
         """The partial of neighbouring rows."""
-        kept = None if self.held is None else np.flatnonzero(self.held[first:last])
+        places = None if self.included is None else np.flatnonzero(self.included[first:last])
         columns_ = [v.slice(first, last - first) for v in self.values]
-        if kept is not None:
-            columns_ = [c.take(pa.array(kept)) for c in columns_]
-        return bulk_lift(self.column, self.definition, columns_, last - first if kept is None else len(kept))
+        if places is not None:
+            columns_ = [c.take(pa.array(places)) for c in columns_]
+        return bulk_lift(self.column, self.definition, columns_, last - first if places is None else len(places))
 
-    def results(self, asked: Ranges) -> pa.Array:
-        full, places = asked.without_empty()
-        given = ranges.of_objects(choose_ranges(None, asked, len(self.states)), self.definition, self.states, full)
+    def results(self, ranges: Ranges) -> pa.Array:
+        full, places = ranges.without_empty()
+        computed = of_objects(choose_ranges(None, ranges, len(self.states)), self.definition, self.states, full)
         empty = self.definition.lower(self.definition.identity()) if self.column.call.aggregate.counts_rows else None
-        results: list[Any] = [empty] * len(asked)
-        known = answered(asked, self.counts)
-        at = range(len(asked)) if places is None else np.flatnonzero(places).tolist()
-        for place, result in zip(at, given, strict=True):
+        results: list[Any] = [empty] * len(ranges)
+        known = has_rows(ranges, self.counts)
+        at = range(len(ranges)) if places is None else np.flatnonzero(places).tolist()
+        for place, result in zip(at, computed, strict=True):
             results[place] = result if known is None or known[place] else empty
         return object_array(results, output_type(self.column))
 
 
 def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count: int) -> Any:
-    """The partial of rows that the aggregate takes in, in order."""
+    """The partial of rows that the aggregate includes, in their order."""
     from sash.aggregates import _runs
 
     aggregate = column.call.aggregate
@@ -247,8 +247,8 @@ def bulk_lift(column: Column, definition: Objects, values: list[pa.Array], count
     if aggregate.kind == "runs":
         (one,) = values
         numbers = one.cast(pa.float64(), safe=False) if aggregate.reads == "double" else one
-        plain = pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)
-        return _runs.from_rows(numbers.to_numpy(zero_copy_only=False) if plain else np.array(numbers.to_pylist(), object))
+        is_native = pa.types.is_floating(numbers.type) or pa.types.is_integer(numbers.type) or pa.types.is_boolean(numbers.type)
+        return _runs.from_rows(numbers.to_numpy(zero_copy_only=False) if is_native else np.array(numbers.to_pylist(), object))
     rows = (
         values[0].to_pylist() if len(values) == 1 else list(zip(*[v.to_pylist() for v in values], strict=True)) if values else [()] * count
     )

@@ -1,4 +1,4 @@
-"""Range aggregates: every range ``[lo, hi)`` over slices (or rows), for partials of every kind."""
+"""Range aggregates: the result of every range ``[lo, hi)`` of slices (or rows), for partials of every kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Ranges:
-    """Ranges ``[lo, hi)``, and what algorithms ask about them."""
+    """Ranges ``[lo, hi)``, with the facts that algorithms are chosen by."""
 
     lo: Array
     hi: Array
@@ -39,11 +39,11 @@ class Ranges:
 
     @property
     def total(self) -> int:
-        """How many places all ranges have together."""
+        """The sum of the ranges' lengths."""
         return int((self.hi - self.lo).sum())
 
     def without_empty(self) -> tuple[Ranges, Array | None]:
-        """Those that hold something, and which of all they are (None: all)."""
+        """The nonempty ranges, and for each range whether it is one of them (None: all are)."""
         if not self.empty:
             return self, None
         full = self.hi > self.lo
@@ -51,36 +51,36 @@ class Ranges:
 
 
 def look_at(lo: Array, hi: Array) -> Ranges:
-    """Ranges with their facts, found in one pass."""
-    found = np.empty(3, np.int64)
-    kernel(window_bounds.look_at_ranges)(lo, hi, len(lo), found)
-    return Ranges(lo, hi, bool(found[0]), int(found[1]), int(found[2]))
+    """Ranges with their facts, computed in one pass."""
+    facts = np.empty(3, np.int64)
+    kernel(window_bounds.look_at_ranges)(lo, hi, len(lo), facts)
+    return Ranges(lo, hi, bool(facts[0]), int(facts[1]), int(facts[2]))
 
 
 def prefixes(form: Form, source: list[Array], count: int, *, partials: bool, masked: bool) -> list[Array]:
-    """What comes before each place, for an aggregate whose inverse is exact: any number of ranges can be had from it."""
+    """The partial of everything before each place, for an aggregate with an exact inverse: a range's result is a difference of two."""
     module = generate(running.prefixes, form, masked=masked, partials=partials)
     states = [pooled(count + 1, m) for m in module.state]
     compiled(module)(*source, count, *states)
     return states
 
 
-def of_prefixes(form: Form, states: list[Array], asked: Ranges) -> Output:
-    """The results of ranges of any shape, empty ones too."""
+def of_prefixes(form: Form, states: list[Array], ranges: Ranges) -> Output:
+    """The results of any ranges, empty ones too."""
     module = generate(running.differences, form, masked=True, partials=True)
     kernel = compiled(module)
-    output = make_output(form, module, len(asked))
+    output = make_output(form, module, len(ranges))
 
     def work(begin: int, end: int) -> None:
-        kernel(*states, asked.lo, asked.hi, begin, end, *output.arguments())
+        kernel(*states, ranges.lo, ranges.hi, begin, end, *output.arguments())
 
-    threads.each(work, threads.shares(0, len(asked)))
+    threads.each(work, threads.shares(0, len(ranges)))
     return check(output, form)
 
 
-def of_fields(decision: Decision, form: Form, source: list[Array], count: int, asked: Ranges, *, partials: bool, masked: bool) -> Output:
-    """The results of ranges that are not empty, over ``count`` rows or partials, without an inverse."""
-    lo, hi, longest = asked.lo, asked.hi, asked.longest
+def of_fields(decision: Decision, form: Form, source: list[Array], count: int, ranges: Ranges, *, partials: bool, masked: bool) -> Output:
+    """The results of nonempty ranges over ``count`` rows or partials, without an inverse."""
+    lo, hi, longest = ranges.lo, ranges.hi, ranges.longest
     if decision.choice == TWO_STACKS:
         module = generate(blocks.ranges, form, masked=masked, partials=partials)
         kernel = compiled(module)
@@ -95,7 +95,7 @@ def of_fields(decision: Decision, form: Form, source: list[Array], count: int, a
         threads.each(work, [(0, len(lo))] if few else parts)
         return check(output, form)
     if decision.choice == ONE_BY_ONE:
-        return one_by_one(form, compiled(generate(reduce.ranges, form, masked=masked, partials=partials)), source, asked)
+        return one_by_one(form, compiled(generate(reduce.ranges, form, masked=masked, partials=partials)), source, ranges)
     fill = generate(flat_fat.fill, form, masked=True, partials=partials) if partials else generate(flat_fat.fill, form, masked=masked)
     answer = generate(flat_fat.ranges, form, masked=True, partials=True)
     places = 1 << max(1, count - 1).bit_length()
@@ -106,18 +106,18 @@ def of_fields(decision: Decision, form: Form, source: list[Array], count: int, a
     return check(output, form)
 
 
-def one_by_one(form: Form, kernel: Kernel, source: list[Array], asked: Ranges, room: Array | None = None) -> Output:
-    """The results of ranges that are not empty, each from scratch by a kernel of :func:`sash.algorithms.reduce.ranges`; the first column of
-    them in ``room``."""
-    output = make_output(form, kernel.module, len(asked), room)
-    kernel(*source, asked.lo, asked.hi, 0, len(asked), *output.arguments())
+def one_by_one(form: Form, kernel: Kernel, source: list[Array], ranges: Ranges, out: Array | None = None) -> Output:
+    """The results of nonempty ranges, each from scratch by a kernel of :func:`sash.algorithms.reduce.ranges`; the first column of
+    them in ``out``."""
+    output = make_output(form, kernel.module, len(ranges), out)
+    kernel(*source, ranges.lo, ranges.hi, 0, len(ranges), *output.arguments())
     return check(output, form)
 
 
-def of_objects(decision: Decision, definition: Objects, states: list[Any], asked: Ranges) -> list[Any]:
+def of_objects(decision: Decision, definition: Objects, states: list[Any], ranges: Ranges) -> list[Any]:
     """The results of ranges over partials that are Python objects."""
-    results: list[Any] = [None] * len(asked)
-    lows, highs = asked.lo.tolist(), asked.hi.tolist()
+    results: list[Any] = [None] * len(ranges)
+    lows, highs = ranges.lo.tolist(), ranges.hi.tolist()
 
     def lift(X: list[Any], i: int) -> Any:
         return X[i]
@@ -127,7 +127,7 @@ def of_objects(decision: Decision, definition: Objects, states: list[Any], asked
 
     if decision.choice == TWO_STACKS:
         words = {**objects.words(definition.combine, definition.identity), "lift": lift, "emit": emit}
-        objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * asked.longest, results)
+        objects.bind(blocks.ranges, words)(states, lows, highs, 0, len(lows), [None] * ranges.longest, results)
         return results
     for j, (first, last) in enumerate(zip(lows, highs, strict=True)):
         s = states[first]

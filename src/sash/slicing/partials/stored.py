@@ -17,7 +17,7 @@ from sash.kernels.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import ONE_BY_ONE, choose_ranges
-from sash.slicing.partials.column_partials import FieldPartials, answered, spread
+from sash.slicing.partials.column_partials import FieldPartials, has_rows, spread
 from sash.slicing.partials.ranges import Ranges, one_by_one
 from sash.slicing.partials.tree import SliceTree
 from sash.slicing.rows.inputs import Fields
@@ -27,48 +27,49 @@ Array = npt.NDArray[Any]
 
 
 class StoredPartials(FieldPartials):
-    """Partials that are there already."""
+    """Partials that were computed in earlier batches."""
 
-    def __init__(self, column: Any, kernels: Kernels, states: list[Array], held: Array, tree: SliceTree | None) -> None:
+    def __init__(self, column: Any, kernels: Kernels, states: list[Array], included_counts: Array, tree: SliceTree | None) -> None:
         self.column = column
         self.inputs = kernels.inputs
-        self.held = None
+        self.included = None
         self.row_count = 0
         self.states = states
-        self.counts = None if held.all() else np.concatenate([[0], np.cumsum(held)])  # None: no slice is without rows
+        # None: the aggregate includes a row of every slice.
+        self.counts = None if included_counts.all() else np.concatenate([[0], np.cumsum(included_counts)])
         self._prefixes = None
         self._tree = tree
         self._kernels = kernels
 
-    def results(self, asked: Ranges) -> pa.Array:
+    def results(self, ranges: Ranges) -> pa.Array:
         if self._tree is None:
-            if not asked.empty and self._decision(asked, len(self.states[0])).choice == ONE_BY_ONE:
-                return self._lowered(self._kernels.one_by_one(self.states, asked), answered(asked, self.counts))
-            return super().results(asked)
-        full, places = asked.without_empty()
+            if not ranges.empty and self._decision(ranges, len(self.states[0])).choice == ONE_BY_ONE:
+                return self._lowered(self._kernels.one_by_one(self.states, ranges), has_rows(ranges, self.counts))
+            return super().results(ranges)
+        full, places = ranges.without_empty()
         output = self._tree.answer(full)
-        return self._lowered(output if places is None else spread(output, places), answered(asked, self.counts))
+        return self._lowered(output if places is None else spread(output, places), has_rows(ranges, self.counts))
 
-    def _decision(self, asked: Ranges, count: int) -> Decision:
-        return choose_ranges(self.inputs.form, asked, count, are_stored=True)
+    def _decision(self, ranges: Ranges, count: int) -> Decision:
+        return choose_ranges(self.inputs.form, ranges, count, are_stored=True)
 
-    def put(self, asked: Ranges, room: Array) -> bool:
-        if self._tree is not None or asked.empty:
+    def put(self, ranges: Ranges, out: Array) -> bool:
+        if self._tree is not None or ranges.empty:
             return False
-        known = answered(asked, self.counts)
+        known = has_rows(ranges, self.counts)
         if known is not None and not known.all():
             return False
-        output = self._kernels.one_by_one(self.states, asked, room)
+        output = self._kernels.one_by_one(self.states, ranges, out)
         return output.defined is None or bool(output.defined.all())
 
 
 def stored_state(form: Form) -> tuple[str, ...]:
-    """The machine types of a form's partial as it is kept."""
+    """The machine types of a form's partial as it is stored."""
     return tuple(generate(reduce.segments, form, masked=True, partials=True).state)
 
 
 class Kernels:
-    """What a form's slices are made with."""
+    """The compiled kernels that make and join the partials of a form."""
 
     def __init__(self, form: Form) -> None:
         self.gather = compiled(generate(reduce.segments, form, masked=True))
@@ -77,9 +78,9 @@ class Kernels:
         self.form = form
         self.inputs = Fields(form, [], True, None, None)
 
-    def one_by_one(self, states: list[Array], asked: Ranges, room: Array | None = None) -> Output:
-        """The results of a few ranges of slices; the first column of them in ``room``."""
-        return one_by_one(self.form, self._ranges, states, asked, room)
+    def one_by_one(self, states: list[Array], ranges: Ranges, out: Array | None = None) -> Output:
+        """The results of a few ranges of slices; their first column is written into ``out``."""
+        return one_by_one(self.form, self._ranges, states, ranges, out)
 
     @cached_property
     def _ranges(self) -> Kernel:
@@ -114,11 +115,11 @@ class Kernels:
         return compiled(generate(merging.put_in_place, self.form, masked=True))
 
     def nothing(self, count: int) -> list[Array]:
-        """The partials of no rows."""
+        """The partials of ``count`` slices without rows."""
         states = self.empty(count)
         self.clear(*states, 0, count)
         return states
 
     def empty(self, count: int) -> list[Array]:
-        """Space for partials."""
+        """Arrays for the partials of ``count`` slices, not initialised."""
         return [np.empty(count, dtype(m)) for m in self.state]

@@ -30,7 +30,7 @@ class SliceTree:
         self.nodes: list[Array] = []
 
     def rebuild(self, states: list[Array]) -> None:
-        """A tree over other slices: they came, went or merged."""
+        """Build the tree anew, after slices were added, removed or merged."""
         count = len(states[0])
         places = 1 << max(1, count - 1).bit_length()
         if places != self.places:
@@ -39,16 +39,16 @@ class SliceTree:
         self._fill(*states, count, *self.nodes, places)
 
     def update(self, states: list[Array], places: Array) -> None:
-        """The partials at these places, in ascending order, have changed."""
+        """Update the tree after the partials at these places, in ascending order, have changed."""
         leaves = self.places + places
         for node, state in zip(self.nodes, states, strict=True):
             node[leaves] = state[places]
         self._propagate(*self.nodes, leaves.copy(), len(leaves))
 
-    def answer(self, asked: Ranges) -> Output:
-        """The results of ranges that are not empty."""
-        output = make_output(self.form, self._ranges, len(asked))
-        compiled(self._ranges)(*self.nodes, self.places, asked.lo, asked.hi, 0, len(asked), *output.arguments())
+    def answer(self, ranges: Ranges) -> Output:
+        """The results of nonempty ranges."""
+        output = make_output(self.form, self._ranges, len(ranges))
+        compiled(self._ranges)(*self.nodes, self.places, ranges.lo, ranges.hi, 0, len(ranges), *output.arguments())
         return check(output, self.form)
 
     @property

@@ -1,7 +1,7 @@
-"""A digest of what users' code means: its text, the functions that it calls, and the constants that it reads.
+"""A digest of users' code: its text, the functions that it calls, and the constants that it reads.
 
-The same code has the same digest in another process, so nothing counts that only a process knows: addresses, caches, what libraries keep in
-their objects.
+The same code has the same digest in another process, so everything that differs between processes is left out: addresses, caches, the
+attributes of libraries' objects.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ VALUES = (
     int, float, complex, str, bytes, types.NoneType, types.EllipsisType, range, slice, date, time, timedelta, tzinfo, Decimal, Fraction,
     UUID, PurePath, re.Pattern, np.generic, np.dtype,
 )  # fmt: skip
-"""What is told apart by its representation."""
+"""Types whose values are digested by their representation."""
 
 
 def digest(*values: Any) -> str:
-    """A short text that differs where values, and the code among them, do."""
+    """A short text that differs if values, or the code among them, differ."""
     reader = _Reader()
     for value in values:
         reader.read(value)
@@ -41,7 +41,7 @@ def digest(*values: Any) -> str:
 
 
 class _Reader:
-    """Reads each piece of code once; of what comes from libraries, the name."""
+    """Collects the text of values, reading each piece of code once; of libraries' code only the name."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -89,10 +89,10 @@ class _Reader:
         self.parts.append(")")
 
     def _once(self, value: Any, parts: Iterable[Any]) -> None:
-        """Read the parts of something, unless that was done: code may call itself."""
+        """Read the parts of a value, unless they were read before: code may be recursive."""
         if id(value) not in self._read:
             self._read.add(id(value))
-            self._alive.append(value)  # so that no other takes its identity
+            self._alive.append(value)  # so that its id is not reused
             self._all(parts)
 
     def _code(self, value: Any) -> None:
@@ -109,16 +109,16 @@ class _Reader:
 
 
 def _inside(value: Any) -> Any:
-    """The function that something stands around: a method, a cache, what numba has compiled."""
+    """The function that a value wraps: a method, a cache, a function compiled by numba."""
     for name in ("__func__", "py_func", "__wrapped__"):
-        found = inspect.getattr_static(value, name, None)
-        if found is not None and isinstance(getattr(value, name, None), types.FunctionType):
+        attribute = inspect.getattr_static(value, name, None)
+        if attribute is not None and isinstance(getattr(value, name, None), types.FunctionType):
             return getattr(value, name)
     return None
 
 
 def _outer(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function reads from around it."""
+    """The names and values that a function reads from its closure and its module."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         if name != "__class__":
             try:
@@ -148,7 +148,7 @@ def _text(value: Any) -> str:
 
 
 def _compiled(code: types.CodeType) -> str:
-    """Code without a source; what dataclasses generate follows from the class's own text."""
+    """Code without a source as text; empty for methods that dataclasses generate, which follow from the class's own text."""
     if code.co_filename == "<string>":
         return ""
     constants = [_compiled(c) if isinstance(c, types.CodeType) else repr(sorted(c, key=repr)) if isinstance(c, frozenset) else repr(c)
@@ -157,7 +157,7 @@ def _compiled(code: types.CodeType) -> str:
 
 
 def _from_outside(value: Any) -> bool:
-    """Whether it belongs to a library: of that only the name counts."""
+    """Whether a value belongs to a library."""
     name = value.__module__ or ""
     if name.partition(".")[0] in OUTSIDE:
         return True

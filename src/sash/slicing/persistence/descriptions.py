@@ -1,4 +1,4 @@
-"""A query as plain data: for snapshots, and to tell whether two are the same."""
+"""A query as values that JSON can represent: for snapshots, and to compare queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ONCE_OWN = ("TrailingWindow", "TrailingRowWindow")
 
 
 def of_request(request: Request, options: StreamOptions) -> dict[str, Any]:
-    """A query as data."""
+    """The description of a query."""
     durations = {n: getattr(options, n) for n in DURATIONS}
     return {
         "windows": {name: of_window(w) for name, w in request.windows.items()},
@@ -37,7 +37,7 @@ def of_request(request: Request, options: StreamOptions) -> dict[str, Any]:
 
 
 def to_arguments(query: dict[str, Any], windows: Any, aggs: Any) -> dict[str, Any]:
-    """The arguments of an operator of the query again.
+    """The arguments of an operator with the described query.
 
     Users' own windows and aggregates are code: they come from ``windows`` and ``aggs``, and must be the same.
     """
@@ -73,10 +73,10 @@ def _calls(descriptions: list[dict[str, Any]], aggs: Any) -> list[Call]:
 
 
 def of_window(window: Window) -> dict[str, Any]:
-    """A window spec as data; a user's own only by its name and settings."""
+    """The description of a window; a user's own has only its name, its settings, and a digest of its code."""
     kind = type(window).__name__
     if built_in().get(kind) is type(window):
-        return {"window": kind, **{f.name: _plain(getattr(window, f.name)) for f in fields(window)}}  # type: ignore[arg-type]
+        return {"window": kind, **{f.name: _as_json(getattr(window, f.name)) for f in fields(window)}}  # type: ignore[arg-type]
     name = f"{type(window).__module__}.{type(window).__qualname__}"
     return {"own": name, "settings": _settings(window), "text": digest(type(window), vars(window))}
 
@@ -86,12 +86,12 @@ def _listed(names: Any) -> Any:
 
 
 def _settings(window: Window) -> str:
-    """What a window was made with, for people to read."""
+    """A window's attributes as text, for people to read."""
     return ADDRESS.sub("", repr(sorted(vars(window).items())))
 
 
 def canonical(description: Any) -> Any:
-    """What a description means, however it was spelled: two of the same query are equal."""
+    """A description in a normal form: those of the same query are equal, however it was spelled."""
     if isinstance(description, list):
         return [canonical(d) for d in description]
     if not isinstance(description, dict):
@@ -103,16 +103,16 @@ def canonical(description: Any) -> Any:
     meant = {n: canonical(v) for n, v in description.items()}
     for name in ("by", "order_by"):
         if name in meant:
-            given = meant[name]
-            if not isinstance(given, dict):
-                meant[name] = [] if given is None else [given] if isinstance(given, str) else list(given)
+            names = meant[name]
+            if not isinstance(names, dict):
+                meant[name] = [] if names is None else [names] if isinstance(names, str) else list(names)
     if isinstance(meant.get("lateness"), dict) and not any(meant["lateness"].values()):
         meant["lateness"] = None
     return meant
 
 
 def upgraded(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """An older description, with windows that it describes in an older form described as ``new`` does, if they are the same."""
+    """An older description, with the windows that it describes in an older form replaced by those of ``new``, if they are the same."""
 
     def is_same(before: Any, after: Any) -> bool:
         if not isinstance(before, dict) or not isinstance(after, dict) or after.get("window") not in ONCE_OWN:
@@ -127,7 +127,7 @@ def upgraded(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_window(description: dict[str, Any]) -> Window | None:
-    """The spec again; None for a user's own, which has to be passed once more."""
+    """The described window; None for a user's own, which has to be passed again."""
     if "own" in description:
         return None
     kind = built_in().get(str(description.get("window")))
@@ -137,12 +137,12 @@ def to_window(description: dict[str, Any]) -> Window | None:
 
 
 def of_call(call: Call) -> dict[str, Any]:
-    """An aggregate's call as data; a user's own by its name and a digest of what its functions mean."""
-    rest = {"inputs": list(call.inputs), "alias": call.given_alias, "condition": call.condition}
+    """The description of an aggregate's call; a user's own has its name and a digest of its functions."""
+    rest = {"inputs": list(call.inputs), "alias": call.alias_name, "condition": call.condition}
     aggregate = call.aggregate
     if isinstance(aggregate, UserAggregate):
         functions = [aggregate.lift, aggregate.combine, aggregate.lower, *([aggregate.invert] if aggregate.invert else [])]
-        # As kernels have it: helpers are brought along, constants folded in.
+        # As in kernels: helper functions are included, constants folded in.
         read = [sources.read(f, f.__name__) for f in functions]
         text = "\n".join(part.text for source in read for part in (*source.all_helpers(), source))
         rules = (aggregate.state, aggregate.identity, aggregate.commutative, aggregate.output)
@@ -151,7 +151,7 @@ def of_call(call: Call) -> dict[str, Any]:
 
 
 def to_call(description: dict[str, Any]) -> Call | None:
-    """The call again; None for a user's own aggregate, which has to be given."""
+    """The described call; None for a user's own aggregate, which has to be passed again."""
     if "own" in description:
         return None
     kind = registry().get(str(description.get("aggregate")))
@@ -160,7 +160,7 @@ def to_call(description: dict[str, Any]) -> Call | None:
     return Call(kind(**description["settings"]), tuple(description["inputs"]), description["alias"], description["condition"])
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     if isinstance(value, Duration):
         return {"months": value.months, "nanos": value.nanos, "plain": value.plain, "text": value.text}
     return value if value is None or isinstance(value, int | float | str | bool) else {"repr": repr(value)}
@@ -170,5 +170,5 @@ def _restored(value: Any) -> Any:
     if isinstance(value, dict) and "nanos" in value:
         return Duration(**value)
     if isinstance(value, dict) and "repr" in value:
-        raise InvalidSnapshot(f"the snapshot holds {value['repr']}, which has to be given again: restore(bytes, windows=...)")
+        raise InvalidSnapshot(f"the snapshot holds {value['repr']}, which has to be passed again: restore(bytes, windows=...)")
     return value

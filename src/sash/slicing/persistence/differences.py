@@ -1,4 +1,4 @@
-"""How a query differs from the one that state was written by, in the words of whoever wrote it."""
+"""How a query differs from the one that stored state is of, in the terms of its arguments."""
 
 from __future__ import annotations
 
@@ -9,52 +9,52 @@ from sash.types import Duration
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
-    """What was and what is now, argument by argument; empty if both mean the same."""
+    """A line for each argument that differs; empty if both queries are the same."""
     was, now = canonical(old), canonical(new)
     names = [n for n in dict.fromkeys([*was, *now]) if was.get(n) != now.get(n)]
-    found: list[str] = []
+    lines: list[str] = []
     for name in names:
         before, after = old.get(name), new.get(name)
         if name == "windows" and isinstance(before, dict) and isinstance(after, dict):
-            found += _each(before, after, was[name], now[name], "window", _window)
+            lines += _each(before, after, was[name], now[name], "window", _window)
         elif name == "columns" and isinstance(before, dict) and isinstance(after, dict):
-            found += _each(before, after, was[name], now[name], "column", str)
+            lines += _each(before, after, was[name], now[name], "column", str)
         elif name == "aggs" and isinstance(before, list) and isinstance(after, list):
-            found.append(_changed("aggs", [_call(c) for c in before], [_call(c) for c in after]))
+            lines.append(_changed("aggs", [_call(c) for c in before], [_call(c) for c in after]))
         else:
-            found.append(_changed(name, _shown(before), _shown(after)))
-    return found
+            lines.append(_changed(name, _shown(before), _shown(after)))
+    return lines
 
 
 def _changed(name: str, before: Any, after: Any) -> str:
     if isinstance(before, list) and isinstance(after, list):
-        gone, come = [b for b in before if b not in after], [a for a in after if a not in before]
-        if not gone and not come:
+        removed, added = [b for b in before if b not in after], [a for a in after if a not in before]
+        if not removed and not added:
             return f"{name} were in the order {', '.join(before)}, and now are in the order {', '.join(after)}"
-        before, after = ", ".join(gone) or "without it", ", ".join(come) or "without it"
+        before, after = ", ".join(removed) or "without it", ", ".join(added) or "without it"
         if before == after:  # a user's own, whose text has changed
             return f"{name}: {before} has changed"
     return f"{name} was {before}, and now is {after}"
 
 
 def _each(before: dict[str, Any], after: dict[str, Any], was: Any, now: Any, kind: str, shown: Any) -> list[str]:
-    found = []
+    lines = []
     for name in dict.fromkeys([*before, *after]):
         if name not in after:
-            found.append(f"{kind} {name!r} ({shown(before[name])}) is gone")
+            lines.append(f"{kind} {name!r} ({shown(before[name])}) is gone")
         elif name not in before:
-            found.append(f"{kind} {name!r} ({shown(after[name])}) is new")
+            lines.append(f"{kind} {name!r} ({shown(after[name])}) is new")
         elif was[name] != now[name]:
             a, b = shown(before[name]), shown(after[name])
             if name.startswith("@sash:x"):  # a column that Spark computes from an expression
-                found.append(f"the type of an expression was {a}, and now is {b}")
+                lines.append(f"the type of an expression was {a}, and now is {b}")
                 continue
-            found.append(
+            lines.append(
                 f"{kind} {name!r} was {a}, and now is {b}" if a != b else f"{kind} {name!r} ({a}): its code or settings have changed"
             )
-    if not found:
-        found.append(f"{kind}s are in another order")
-    return found
+    if not lines:
+        lines.append(f"{kind}s are in another order")
+    return lines
 
 
 def _window(description: Any) -> str:

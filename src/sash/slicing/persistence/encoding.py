@@ -1,8 +1,8 @@
-"""Arrays as few bytes: what a state store is given, and what it gives back.
+"""Arrays as few bytes, for the values of a state store.
 
-Integers are kept as differences from the smallest, or from the one before, in as few bytes as that takes; a column that repeats another is
-kept once; the bytes of the rest are put plane by plane, which compresses well. Every value is sealed: it carries the format's version and a
-checksum, so that a damaged one, or one of a version that is not known, is an error and never a wrong result.
+Integers are stored as differences from the smallest, or from the one before, in as few bytes as those need; a column that repeats another
+is stored once; the bytes of the rest are ordered plane by plane, which compresses well. Every value is sealed: it carries the format's
+version and a checksum, so that a damaged one, or one of an unknown version, is an error and never a wrong result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HEAD = struct.Struct("<IQ")
 """The length of the description and how many values each column has."""
 CODEC = pa.Codec("zstd", compression_level=1)
 BLOCK, SMALLEST_BLOCK = 1 << 17, 4
-"""What a block of zstd holds at most, and the bytes that it takes at least."""
+"""The largest content of a block of zstd, and the smallest size of a block, in bytes."""
 WIDTHS = (np.uint8, np.uint16, np.uint32, np.uint64)
 
 
@@ -46,7 +46,7 @@ def _checksum(packed: bytes, length: int) -> int:
 
 
 def opened(data: bytes, what: str) -> bytes:
-    """The bytes again, or an error that names what is wrong with them."""
+    """The bytes that were sealed; an error says what is wrong with them."""
     if len(data) < _SEAL.size or data[:4] != MAGIC:
         raise InvalidSnapshot(f"{what} is damaged: these bytes are no state of sash")
     _, version, checksum, length = _SEAL.unpack_from(data)
@@ -67,7 +67,7 @@ def opened(data: bytes, what: str) -> bytes:
 
 
 def with_inlined(value: bytes, inlined: dict[str, bytes]) -> bytes:
-    """A sealed value with others behind it; as it is, if there are none."""
+    """A sealed value with others appended; unchanged if there are none."""
     if not inlined:
         return value
     head = sealed(json.dumps({"value": len(value), "pocket": {name: len(data) for name, data in inlined.items()}}).encode())
@@ -75,7 +75,7 @@ def with_inlined(value: bytes, inlined: dict[str, bytes]) -> bytes:
 
 
 def without_inlined(data: bytes, what: str) -> tuple[bytes, dict[str, bytes]]:
-    """The value, and those behind it."""
+    """The value, and the values that were appended to it, by name."""
     if data[:4] != INLINED:
         return data, {}
     start = 4 + _LENGTH.size
@@ -112,7 +112,7 @@ def of_arrays(columns: list[Array]) -> bytes:
 
 
 def to_arrays(data: bytes, what: str, count: int | None = None) -> list[Array]:
-    """The columns again; ``count`` is how many values each should have."""
+    """The columns that were encoded; ``count`` is how many values each should have."""
     body = opened(data, what)
     with validation.reading(what):
         return _arrays(body, what, count)
@@ -142,7 +142,7 @@ def _arrays(body: bytes, what: str, wanted: int | None) -> list[Array]:
 
     for kind, *rest in described:
         if kind == "=":
-            columns.append(columns[validation.whole(rest[0], what, 0, len(columns) - 1)].copy())  # whoever adds to one must not add to both
+            columns.append(columns[validation.whole(rest[0], what, 0, len(columns) - 1)].copy())  # columns are changed in place
         elif kind == "x":
             columns.append(read(np.dtype(rest[0])).copy())
         elif kind == "c":
@@ -159,7 +159,7 @@ def _arrays(body: bytes, what: str, wanted: int | None) -> list[Array]:
 
 
 def _of_integers(column: Array) -> tuple[list[Any], Array | None]:
-    """A column of integers by the smallest range that it fits in; arithmetic is that of 64 bits without a sign, which never overflows."""
+    """A column of integers as differences in the narrowest type that fits them; arithmetic is unsigned with 64 bits, which wraps around."""
     name = column.dtype.str
     if not len(column):
         return ["c", name, 0], None
@@ -177,7 +177,7 @@ def _of_integers(column: Array) -> tuple[list[Any], Array | None]:
             base = int(bits[0])
             offsets = np.append(np.uint64(0), steps.astype(np.uint64))
         elif widest >= 1 << 16:
-            step = int(np.gcd.reduce(offsets))  # edges lie apart
+            step = int(np.gcd.reduce(offsets))  # edges have a common distance
             if step > 1:
                 return ["o", name, _width(widest // step).str, base, step], (offsets // np.uint64(step)).astype(_width(widest // step))
     return [kind, name, _width(widest).str, base, 1], offsets.astype(_width(widest))
@@ -186,7 +186,7 @@ def _of_integers(column: Array) -> tuple[list[Any], Array | None]:
 MASK = (1 << 64) - 1
 KNOWN_TYPES = frozenset(np.dtype(t).str for t in "b i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 bool".split())  # noqa: SIM905
 MOST_EQUAL = 1 << 20
-"""So many values at most are all the same in every column."""
+"""The most values that columns may have which are all constant, so that their bytes do not limit the count."""
 
 
 def _number(value: int, dtype: str) -> Any:
@@ -198,7 +198,7 @@ def _width(largest: int) -> np.dtype[Any]:
 
 
 def _planes(column: Array) -> bytes:
-    """All first bytes, then all second ones, and so on."""
+    """The first bytes of all values, then all second bytes, and so on."""
     size = column.dtype.itemsize
     flat = np.ascontiguousarray(column)
     return flat.tobytes() if size == 1 else np.ascontiguousarray(flat.view(np.uint8).reshape(-1, size).T).tobytes()
@@ -213,27 +213,27 @@ def of_table(table: pa.Table) -> bytes:
 
 
 def to_table(data: bytes, what: str) -> pa.Table:
-    """The table again."""
+    """The table that was encoded."""
     return arrow_table(opened(data, what), what)
 
 
 def arrow_table(body: bytes, what: str) -> pa.Table:
-    """A table of Arrow's stream format, whose buffers hold what they promise."""
+    """A table in Arrow's stream format, with its buffers validated."""
     with validation.reading(what):
         with pa.ipc.open_stream(body) as reader:
-            found = validation.table(reader.read_all(), what)
-        if found.num_rows > MOST_EQUAL and found.num_rows > 8 * len(body):  # only nulls and repetitions take less than a bit
-            raise validation.damaged(what, f"{len(body)} bytes cannot hold {found.num_rows} rows")
-        return found
+            table = validation.table(reader.read_all(), what)
+        if table.num_rows > MOST_EQUAL and table.num_rows > 8 * len(body):  # only nulls and repetitions need less than a bit
+            raise validation.damaged(what, f"{len(body)} bytes cannot hold {table.num_rows} rows")
+        return table
 
 
 def of_json(value: Any) -> bytes:
-    """Plain data as sealed bytes."""
+    """A JSON value as sealed bytes."""
     return sealed(json.dumps(value, separators=(",", ":")).encode())
 
 
 def to_json(data: bytes, what: str) -> Any:
-    """Plain data again."""
+    """The JSON value that was encoded."""
     body = opened(data, what)
     with validation.reading(what):
         return json.loads(body)

@@ -1,4 +1,4 @@
-"""A stream engine's state as one plain value: what snapshots and state stores write, and what an engine goes on from."""
+"""A stream engine's state as one value, which snapshots and state stores write, and from which an engine continues."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from sash.types import FAR_AHEAD, FAR_BACK
 Array = npt.NDArray[Any]
 
 FEWEST_KEYS = 1 << 10
-"""Up to so many keys are remembered whether they have state or not."""
+"""Up to so many keys are retained whether they have state or not."""
 
 
 @dataclass
 class Position:
-    """How far a stream is."""
+    """How far a stream has advanced. The fields' names are stored."""
 
     watermark: int = FAR_BACK
     stepped: int = FAR_BACK
     """The watermark of the last step; while nothing is due, the watermark advances without one."""
     newest: int = FAR_BACK
     dirty: int = FAR_AHEAD
-    """The time of the oldest row that came since the last step."""
+    """The time of the oldest row that arrived since the last step."""
     next_id: int = 0
     """The number of the next row, where rows are retained."""
     keys_to_check: int = FEWEST_KEYS
-    """With so many keys it is looked up which of them still have state."""
+    """With more keys than this, those without state are dropped."""
 
     @staticmethod
     def of(facts: dict[str, Any]) -> Position:
-        """From stored facts; older ones are of engines that stepped each time."""
-        found = {name: validation.tick(facts[name], "the state") for name in vars(Position()) if name in facts}
-        position = Position(**{"stepped": found.get("watermark", FAR_BACK), **found})
+        """The position in stored facts; in older ones, each watermark was a step."""
+        ticks = {name: validation.tick(facts[name], "the state") for name in vars(Position()) if name in facts}
+        position = Position(**{"stepped": ticks.get("watermark", FAR_BACK), **ticks})
         if position.stepped > position.watermark:
             raise validation.damaged("the state", "its last step lies after its watermark")
         return position
@@ -46,7 +46,7 @@ class Position:
 
 @dataclass
 class Counts:
-    """What an engine has seen."""
+    """Counts of the rows that an engine was passed. The fields' names are stored."""
 
     rows: int = 0
     late: int = 0
@@ -55,29 +55,29 @@ class Counts:
 
     @staticmethod
     def of(stored: dict[str, Any], what: str) -> Counts:
-        """From stored counts, among which older versions had others."""
+        """Stored counts; those of older versions may lack some or have others."""
         checked = {name: validation.whole(count, what) for name, count in stored.items()}
         return Counts(**{name: checked.get(name, 0) for name in vars(Counts())})
 
 
 @dataclass
 class EngineState:
-    """All that an engine needs to go on, besides its query."""
+    """All that an engine needs to continue, besides its query."""
 
     position: Position
     counts: Counts
     stores: list[StoreState]
     queries: list[list[str]] | None
-    """The names of each store's queries; None where queries never come or go, so that they follow from the query."""
+    """The names of each store's queries; None where queries are never added or removed, so that they follow from the plan."""
     keys: list[pa.Array]
     """The keys' columns, in the order of their numbers."""
     are_keys_renumbered: bool = False
-    """Whether keys have other numbers than in the state that the engine went on from."""
+    """Whether keys have other numbers than in the state that the engine continued from."""
     since: dict[str, int] = field(default_factory=dict)
-    """For queries that were added while rows flowed the time from which on they see rows."""
+    """For queries that were added after rows the time from which on they see rows."""
     last_seen: Array = field(default_factory=lambda: np.empty(0, np.int64))
     """For each key the time of its last row, where idle keys are dropped."""
     emitted: dict[str, list[Array]] = field(default_factory=dict)
-    """For each query what was emitted of windows that may still change."""
+    """For each query the emitted windows that may still change, as arrays."""
     late_rows: pa.Table | None = None
-    """Rows that came too late and were not fetched yet."""
+    """Rows that were too late and not fetched yet."""

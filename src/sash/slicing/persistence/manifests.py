@@ -1,4 +1,4 @@
-"""The manifest of stored state: what there is, and the fingerprint of the query that it belongs to."""
+"""The manifest of stored state: a list of its values, and the fingerprint of the query that it belongs to."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QUERY = "query"
 
 
 def read_manifest(transaction: Transaction, described: dict[str, Any]) -> dict[str, Any] | None:
-    """The manifest that the last step wrote, if there was one; one of another query is refused, and the difference is named."""
+    """The manifest that the last step wrote, None before the first; raises for one of another query, naming the difference."""
     data = transaction.manifest()
     if data is None:
         if transaction.has(QUERY):
@@ -35,16 +35,16 @@ def read_manifest(transaction: Transaction, described: dict[str, Any]) -> dict[s
 
 
 def other_query(old: dict[str, Any], described: dict[str, Any]) -> str | None:
-    """What is wrong with going on from the state of another query; None if it means the same."""
+    """Why a query cannot continue from the state of another; None if both are the same."""
     old = upgraded(old, described)
     if canonical(old) == canonical(described):
         return None
-    found = differences(old, described)
-    return f"{'; '.join(found)}: the checkpoint is of another query. Start it with a new checkpoint, or with what it was started with"
+    lines = differences(old, described)
+    return f"{'; '.join(lines)}: the checkpoint is of another query. Start it with a new checkpoint, or with what it was started with"
 
 
 def write_manifest(transaction: Transaction, described: dict[str, Any], manifest: dict[str, Any], *, new: bool) -> None:
-    """Write the manifest for the next step, and with it all that has changed."""
+    """Write the manifest for the next step, and all values that have changed."""
     if new:
         transaction.put(QUERY, lambda: encoding.of_json(described))
     transaction.commit(encoding.of_json({"fingerprint": _fingerprint(described), "sash": __version__, **manifest}))

@@ -37,11 +37,11 @@ def pack(header: dict[str, Any], sections: dict[str, pa.Table]) -> bytes:
     return whole + hashlib.sha256(whole).digest()
 
 
-def unpack(given: Any) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """Header and tables again, or an error that says what is wrong with the bytes."""
-    if not isinstance(given, bytes | bytearray | memoryview):
-        raise InvalidSnapshot(f"a snapshot is bytes, not {type(given).__qualname__}")
-    data = bytes(given)
+def unpack(snapshot: Any) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """The header and the tables of a snapshot; an error says what is wrong with the bytes."""
+    if not isinstance(snapshot, bytes | bytearray | memoryview):
+        raise InvalidSnapshot(f"a snapshot is bytes, not {type(snapshot).__qualname__}")
+    data = bytes(snapshot)
     if not data.startswith(MAGIC):
         raise InvalidSnapshot("these bytes are no snapshot of a sash operator")
     if len(data) < len(MAGIC) + 1 + 32 or hashlib.sha256(data[:-32]).digest() != data[-32:]:
@@ -75,7 +75,7 @@ def unpack(given: Any) -> tuple[dict[str, Any], dict[str, pa.Table]]:
 
 
 def of_engine(query: dict[str, Any], state: EngineState | None, schema: pa.Schema | None, by: tuple[str, ...], counts: Counts) -> bytes:
-    """An operator as bytes: its query, and its engine's state and columns once there are any."""
+    """A snapshot of an operator: its query, and its engine's state and columns once they are known."""
     header: dict[str, Any] = {"query": query, "stats": vars(counts), "started": state is not None}
     sections: dict[str, pa.Table] = {}
     if state is not None:

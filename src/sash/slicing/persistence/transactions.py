@@ -1,6 +1,6 @@
-"""State that lives elsewhere: named values behind get, put and remove, and a manifest of what there is.
+"""State in a storage: named values behind get, put and remove, and a manifest that lists them.
 
-A step reads the manifest and the values that it touches, and writes those that have changed; the rest stays where it is.
+A step reads the manifest and the values that it needs, and writes those that have changed; the others are not touched.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from sash.types import FAR_AHEAD
 
 
 class Storage(Protocol):
-    """Where values live."""
+    """Stores named values."""
 
     def get(self, name: str) -> bytes | None:
-        """A value, if there is one of this name."""
+        """The value of this name; None if there is none."""
         ...
 
     def put(self, name: str, value: bytes) -> None:
-        """Keep a value."""
+        """Store a value under a name."""
         ...
 
     def remove(self, name: str) -> None:
-        """Drop a value."""
+        """Remove the value of this name."""
         ...
 
 
 class InDictionary:
-    """Values in a dictionary, for tests and for looking inside."""
+    """A storage in a dictionary, for tests and inspection."""
 
     def __init__(self, values: dict[str, bytes] | None = None) -> None:
         self.values = {} if values is None else values
@@ -75,7 +75,7 @@ class Transaction:
         self.bytes_written = 0
 
     def manifest(self) -> bytes | None:
-        """The manifest, if there is one; the values in it are at hand from now on."""
+        """The manifest, None if there is none; from now on, the values that are inlined into it can be read."""
         data = self._fetched(MANIFEST)
         if data is None:
             return None
@@ -87,7 +87,7 @@ class Transaction:
         return self._fetched(name) is not None
 
     def commit(self, manifest: bytes) -> None:
-        """Write the manifest and all that has changed: the step is over."""
+        """Write the manifest and all values that have changed, at the end of a step."""
         for name, value in self._changed.items():
             if value is None:
                 if self._inlined.pop(name, None) is None:
@@ -118,7 +118,7 @@ class Transaction:
         return self._changed
 
     def get(self, name: str) -> bytes:
-        """A value that must be there."""
+        """The value of this name, which must exist."""
         data = self._inlined[name] if name in self._inlined else self._fetched(name)
         if data is None:
             raise InvalidSnapshot(f"the state is damaged: its value {name!r} is missing")
@@ -139,7 +139,7 @@ class Transaction:
 
 
 class StoredChunks:
-    """Chunks of slices in a transaction, each read when it is first asked for."""
+    """Chunks of slices in a transaction, each read when it is first used."""
 
     slices_in_chunk = 1 << 10
     fewest_edges = 1
@@ -158,7 +158,7 @@ class StoredChunks:
         self.keys = keys
         """How many keys there are."""
         self._stored: dict[Name, int] = {}
-        """What the storage has, with the number of slices."""
+        """The chunks in the storage, with their numbers of slices."""
         for level, steps, counts in known:
             for number in (level, *steps, *counts):
                 validation.whole(number, "the state's manifest", -FAR_AHEAD, FAR_AHEAD)
@@ -172,12 +172,12 @@ class StoredChunks:
     def get(self, name: Name) -> Slices | None:
         if name not in self._counts:
             return None
-        found = self._read.get(name)
-        if found is None:
+        chunk = self._read.get(name)
+        if chunk is None:
             what = f"the state's chunk {self._name(name)!r}"
             columns = encoding.to_arrays(self._transaction.get(self._name(name)), what, self._counts[name])
-            found = self._read[name] = validated(columns, self._like, self.keys(), what)
-        return found
+            chunk = self._read[name] = validated(columns, self._like, self.keys(), what)
+        return chunk
 
     def put(self, name: Name, chunk: Slices) -> None:
         self._read[name], self._counts[name] = chunk, len(chunk)
@@ -199,17 +199,18 @@ class StoredChunks:
         return self._counts[name]
 
     def manifest(self) -> list[tuple[int, list[int], list[int]]]:
-        """What there is, for the next step: for each level the chunks' distances, which are mostly the same, and their sizes."""
+        """The list of chunks for the manifest: for each level their distances, which are mostly the same, and their numbers of slices."""
         levels: dict[int, list[int]] = {}
         for level, number in sorted(self._counts):
             levels.setdefault(level, []).append(number)
         return [
-            (level, [b - a for a, b in pairwise([0, *found])], [self._counts[level, n] for n in found]) for level, found in levels.items()
+            (level, [b - a for a, b in pairwise([0, *numbers])], [self._counts[level, n] for n in numbers])
+            for level, numbers in levels.items()
         ]
 
 
 class StoredKeys:
-    """Key columns in a transaction: new keys are put behind the others, so what is written grows with them."""
+    """Key columns in a transaction, in segments: new keys are appended, so that a step mostly writes only those."""
 
     def __init__(self, transaction: Transaction, segments: Iterable[int] = ()) -> None:
         self._transaction = transaction
@@ -226,50 +227,50 @@ class StoredKeys:
         return [column.combine_chunks() for column in pa.concat_tables(tables).columns]
 
     def write(self, values: list[pa.Array], *, again: bool) -> None:
-        """Keep keys of which the first are there already, unless they are to be written ``again``."""
+        """Write the keys that are not stored yet, or all of them ``again``."""
         total = len(values[0]) if values else 0
-        kept = [] if again else list(self.segments)
-        known = sum(kept)
+        unchanged = [] if again else list(self.segments)
+        known = sum(unchanged)
         if total == known and not again:
             return
         # As in a log of sorted runs: a segment is joined with the one before it unless that is much larger.
-        while kept and kept[-1] <= 2 * (total - known):
-            known -= kept.pop()
-        sizes = [*kept, *([total - known] if total > known else [])]
+        while unchanged and unchanged[-1] <= 2 * (total - known):
+            known -= unchanged.pop()
+        sizes = [*unchanged, *([total - known] if total > known else [])]
         for n in range(len(sizes), len(self.segments)):
             self._transaction.remove(f"k{n}")
-        if len(sizes) > len(kept):
+        if len(sizes) > len(unchanged):
             table = pa.table([v.slice(known) for v in values], names=[f"c{k}" for k in range(len(values))])
-            self._transaction.put(f"k{len(kept)}", lambda: encoding.of_table(table), new=len(kept) >= len(self.segments))
+            self._transaction.put(f"k{len(unchanged)}", lambda: encoding.of_table(table), new=len(unchanged) >= len(self.segments))
         self.segments = sizes
 
 
 class StoredRows:
-    """Numbered rows in a transaction, in segments: a step writes the rows that came, and a segment again once most of its rows are gone."""
+    """Numbered rows in a transaction, in segments: a step writes new rows, and a segment again once most of its rows are removed."""
 
     def __init__(self, transaction: Transaction, prefix: str, number: str, segments: Iterable[list[Any]] = ()) -> None:
         self._transaction, self._prefix, self._number = transaction, prefix, number
         self._segments: dict[int, tuple[int, str | None]] = {
-            validation.whole(n, "the state's manifest"): (validation.whole(count, "the state's manifest"), gone)
-            for n, count, gone in segments
+            validation.whole(n, "the state's manifest"): (validation.whole(count, "the state's manifest"), left)
+            for n, count, left in segments
         }
-        """For each segment how many rows it was written with, and which of them have gone."""
+        """For each segment how many rows it was written with, and as text which of them are left (None: all)."""
         self._read: dict[int, pa.Table] = {}
 
     def read(self) -> pa.Table | None:
         """All rows."""
-        found = []
-        for n, (count, gone) in self._segments.items():
+        tables = []
+        for n, (count, left) in self._segments.items():
             table = encoding.to_table(self._transaction.get(f"{self._prefix}{n}"), f"the state's rows {n}")
             if table.num_rows != count:
                 raise InvalidSnapshot(f"the state is damaged: its rows {n} are {table.num_rows}, and should be {count}")
             self._read[n] = table
-            found.append(table if gone is None else table.filter(_flags(gone, count)))
-            found[-1] = found[-1].select(found[0].column_names)
-        return pa.concat_tables(found).combine_chunks() if found else None
+            tables.append(table if left is None else table.filter(_flags(left, count)))
+            tables[-1] = tables[-1].select(tables[0].column_names)
+        return pa.concat_tables(tables).combine_chunks() if tables else None
 
     def write(self, table: pa.Table, *, again: bool = False) -> None:
-        """Keep these rows and no others; ``again`` if those that were there have changed."""
+        """Store these rows and no others; ``again`` if the values of stored rows have changed."""
         numbers = table.column(self._number).to_numpy()
         known = np.zeros(len(numbers), bool)
         for n, old in self._read.items():
@@ -291,15 +292,15 @@ class StoredRows:
         self._read = {}
         if not known.all():
             name = max(self._segments, default=-1) + 1
-            while f"{self._prefix}{name}" in self._transaction.changed:  # what is removed in this step is not written in it
+            while f"{self._prefix}{name}" in self._transaction.changed:  # a name that this step removes is not written by it
                 name += 1
             fresh = table.filter(pa.array(~known)).combine_chunks()
             self._segments[name] = (fresh.num_rows, None)
             self._transaction.put(f"{self._prefix}{name}", lambda: encoding.of_table(fresh), new=True)
 
     def manifest(self) -> list[list[Any]]:
-        """What there is, for the next step."""
-        return [[n, count, gone] for n, (count, gone) in self._segments.items()]
+        """The list of segments for the manifest."""
+        return [[n, count, left] for n, (count, left) in self._segments.items()]
 
 
 def _text(flags: Any) -> str:

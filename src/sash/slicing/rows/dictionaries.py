@@ -1,4 +1,4 @@
-"""Rows given as dictionaries, as columns: a value fits its column exactly, or is refused."""
+"""Rows passed as dictionaries, converted to columns: a value fits its column's type exactly, or is refused."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sash.errors import InvalidArgument, InvalidType, unknown
 
 
 def of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatch:
-    """Rows as a batch of the stream's columns; of the first rows (None), whatever columns they make."""
+    """The rows as a batch with the columns of ``schema``; without one (the first rows), with the columns that they form."""
     if not all(isinstance(row, dict) for row in rows):
         raise InvalidType("add takes Arrow data or a list of dictionaries, one per row")
     names = dict.fromkeys(name for row in rows for name in row)
@@ -28,7 +28,7 @@ def of_dictionaries(rows: list[Any], schema: pa.Schema | None) -> pa.RecordBatch
 
 
 def check_names(names: list[str], wanted: pa.Schema) -> None:
-    """A batch must have the columns of the first one."""
+    """Raise unless a batch has exactly the columns of the first one."""
     lacking = [n for n in wanted.names if n not in names]
     strange = [n for n in names if n not in wanted.names]
     if lacking and not strange:
@@ -39,11 +39,11 @@ def check_names(names: list[str], wanted: pa.Schema) -> None:
 
 
 UNFIT = (pa.ArrowException, TypeError, ValueError, OverflowError)
-"""What Arrow raises for values that are not of a type."""
+"""What Arrow raises for values that do not fit a type."""
 
 
 def _column(field: pa.Field, values: list[Any]) -> pa.Array:
-    """Values as a column of the stream, or an error that names it."""
+    """The values as a column of the field's type; an error names the column."""
     try:
         return _exact(values, field.type)
     except UNFIT as error:
@@ -53,32 +53,35 @@ def _column(field: pa.Field, values: list[Any]) -> pa.Array:
 
 
 def _exact(values: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Values as a column of a type; nothing is cut off, read out of text, or taken for something else to make them fit."""
+    """The values as a column of exactly this type: nothing is truncated, parsed from text or reinterpreted to make them fit."""
     t = pa.types
     if t.is_integer(wanted):
         if all(v is None or (isinstance(v, int) and not isinstance(v, bool)) for v in values):
             return pa.array(values, wanted)
-        found = pa.array(values)
-        if not (t.is_null(found.type) or t.is_integer(found.type) or t.is_floating(found.type) or t.is_decimal(found.type)):
-            raise TypeError(f"there are values of type {found.type}")
-        return found.cast(wanted)
+        inferred = pa.array(values)
+        kind = inferred.type
+        if not (t.is_null(kind) or t.is_integer(kind) or t.is_floating(kind) or t.is_decimal(kind)):
+            raise TypeError(f"there are values of type {kind}")
+        return inferred.cast(wanted)
     if t.is_temporal(wanted):
         _check_times(values, wanted)
     if t.is_timestamp(wanted) or t.is_duration(wanted):
         return _finest(values, wanted).cast(wanted)  # which refuses to lose anything
-    found = pa.array(values, wanted, from_pandas=t.is_temporal(wanted))  # pandas' NaT is null
+    column = pa.array(values, wanted, from_pandas=t.is_temporal(wanted))  # pandas' NaT is null
     if t.is_floating(wanted):
         if any(isinstance(v, bool) for v in values):
             raise TypeError("there are values of type bool")
-        if wanted.bit_width < 64 and any(not math.isinf(values[k]) for k in np.flatnonzero(np.isinf(found.to_numpy(zero_copy_only=False)))):
+        if wanted.bit_width < 64 and any(
+            not math.isinf(values[k]) for k in np.flatnonzero(np.isinf(column.to_numpy(zero_copy_only=False)))
+        ):
             raise OverflowError("a value is too large")
-    elif t.is_date(wanted) and any(isinstance(v, datetime.datetime) and found[k].is_valid for k, v in enumerate(values)):
+    elif t.is_date(wanted) and any(isinstance(v, datetime.datetime) and column[k].is_valid for k, v in enumerate(values)):
         raise TypeError("there are times among the dates")
-    return found
+    return column
 
 
 def _check_times(values: list[Any], wanted: pa.DataType) -> None:
-    """Times are times: an integer has no unit, and a time without a zone is no instant (nor the other way round)."""
+    """Raise for numbers, which have no unit as times, and for a time zone where the column has none, or the reverse."""
     for v in values:
         if isinstance(v, int | float) and v == v:
             raise TypeError(f"{v!r} is a number, and has no unit; give a datetime, or make the whole stream measured in integers")
@@ -88,7 +91,7 @@ def _check_times(values: list[Any], wanted: pa.DataType) -> None:
 
 
 def _finest(values: list[Any], wanted: pa.DataType) -> pa.Array:
-    """Times or durations in nanoseconds, or in microseconds if they lie too far away; Python's own are no finer."""
+    """Times or durations in nanoseconds, or in microseconds if they lie out of that range; Python's own types are no finer."""
     known = [v for v in values if v is not None]
     if known and all(isinstance(v, np.datetime64 | np.timedelta64) for v in known):
         kind = np.promote_types(np.array(known).dtype, np.array(known[:1]).dtype.kind + "8[s]")  # Arrow has no hours or days

@@ -1,4 +1,4 @@
-"""An aggregate's inputs as its kernels read them: values, bitmaps, and which rows count."""
+"""An aggregate's inputs as its kernels read them: values, validity bitmaps, and the bitmap of the rows that it includes."""
 
 from __future__ import annotations
 
@@ -27,51 +27,51 @@ class Fields:
     form: Form
     rows: list[Array]
     masked: bool
-    held: Array | None
-    """Which rows the aggregate takes in, where that is not all of them."""
+    included: Array | None
+    """For each row whether the aggregate includes it; None if it includes all."""
     ranked: pa.Array | None
-    """The values behind the ranks that results are, if they are."""
+    """The values that ranks stand for, where the results are ranks."""
 
 
 def evaluated(column: Column, table: pa.Table) -> tuple[list[pa.Array], Array | None]:
-    """The inputs' values, and which rows the aggregate takes in (None: all)."""
-    kept = column.call.aggregate.kept_inputs
-    held: Array | None = None
+    """The inputs' values, and for each row whether the aggregate includes it (None: all)."""
+    null_aware = column.call.aggregate.null_aware_inputs
+    included: Array | None = None
     if column.condition is not None:
-        held = column.condition.evaluate(table).fill_null(False).to_numpy(zero_copy_only=False)
-    values = [_plain(_where(e, table, held)) for e in column.inputs]
+        included = column.condition.evaluate(table).fill_null(False).to_numpy(zero_copy_only=False)
+    values = [_decoded(_where(e, table, included)) for e in column.inputs]
     if isinstance(column.call.aggregate, UserAggregate):
         values = [columns.in_type(v, t) for v, t in zip(values, column.types, strict=True)]
     for k, v in enumerate(values):
-        if k not in kept and v.null_count:
+        if k not in null_aware and v.null_count:
             known = v.is_valid().to_numpy(zero_copy_only=False)
-            held = known if held is None else held & known
-    return values, held
+            included = known if included is None else included & known
+    return values, included
 
 
-def _where(expression: Expression, table: pa.Table, held: Array | None) -> pa.Array:
-    """An expression's values; where the condition does not hold it is not asked for, since it may have no value there."""
-    if held is None or expression.text in table.column_names or held.all():
+def _where(expression: Expression, table: pa.Table, included: Array | None) -> pa.Array:
+    """An expression's values, null where the condition does not hold: it is not evaluated there, since it may fail."""
+    if included is None or expression.text in table.column_names or included.all():
         return expression.evaluate(table)
-    some = expression.evaluate(table.filter(pa.array(held)))
-    return some.take(pa.array(np.cumsum(held) - 1, mask=~held))
+    some = expression.evaluate(table.filter(pa.array(included)))
+    return some.take(pa.array(np.cumsum(included) - 1, mask=~included))
 
 
-def _plain(values: pa.Array) -> pa.Array:
-    return columns.plain(columns.arrow_column(values))
+def _decoded(values: pa.Array) -> pa.Array:
+    return columns.in_kernel_layout(columns.arrow_column(values))
 
 
 @lru_cache(maxsize=256)
 def stored_form(column: Column, schema: pa.Schema) -> Form | None:
-    """The form whose partials are kept from batch to batch; None if they have no fixed size."""
+    """The form of the partials that are stored from batch to batch; None if they have no fixed size."""
     if column.call.aggregate.kind != "fields" or any(is_ranked(t) for t in column.types):
         return None
     return fields(column, schema.empty_table(), always_masked=True).form
 
 
 def stored_fields(column: Column, table: pa.Table, form: Form) -> Fields:
-    """The inputs for a form that is settled; columns of machine types without nulls cross without a look."""
-    if column.condition is None and not form.kept:
+    """The inputs for a form that was chosen before; columns of machine types without nulls are used as they are."""
+    if column.condition is None and not form.null_aware_inputs:
         simple = [_numbers(table, e.text, m) for e, m in zip(column.inputs, form.inputs, strict=False)]
         if all(s is not None for s in simple) and len(simple) == len(column.inputs):
             parts = [s for s in simple if s is not None] if form.inputs else []
@@ -80,7 +80,7 @@ def stored_fields(column: Column, table: pa.Table, form: Form) -> Fields:
 
 
 def _numbers(table: pa.Table, name: str, machine: str) -> Array | None:
-    """A column's own memory, if its type is the machine's and nothing is null."""
+    """A column's own memory, if it has the machine type and no nulls; otherwise None."""
     place = table.schema.get_field_index(name)
     if place < 0 or machine in (POSITION, "bool"):  # Arrow's booleans are bits
         return None
@@ -92,14 +92,14 @@ def _numbers(table: pa.Table, name: str, machine: str) -> Array | None:
 
 
 def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> Fields:
-    """The inputs of an aggregate of flat fields; ``always_masked`` for kernels that must not depend on the batch."""
-    values, held = evaluated(column, table)
+    """The inputs of an aggregate of flat fields; with ``always_masked`` for kernels that do not depend on whether the batch has nulls."""
+    values, included = evaluated(column, table)
     aggregate = column.call.aggregate
-    if aggregate.arity == 0:  # a count looks at which rows there are, not at what they hold
+    if aggregate.arity == 0:  # a count depends on which rows there are, not on their values
         form, parts, ranked = aggregate.form(), [], None
-        kept_bitmaps: list[Array] = []
+        validity: list[Array] = []
     else:
-        crossed = [columns.crossed(v, aggregate.reads) for v in values]
+        crossed = [columns.to_column(v, aggregate.reads) for v in values]
         nullable = tuple(always_masked or v.null_count > 0 for v in values)
         own = isinstance(aggregate, UserAggregate)
         form = form_of(
@@ -107,14 +107,14 @@ def fields(column: Column, table: pa.Table, *, always_masked: bool = False) -> F
         )
         parts = [part for c in crossed for part in c.parts]
         ranked = crossed[0].ranked
-        kept_bitmaps = [_all_or(values[k], table.num_rows) for k in form.kept]
-    masked = held is not None or always_masked
-    mask = [] if not masked else [all_rows(table.num_rows) if held is None else packed(held)]
-    return Fields(form, [*parts, *kept_bitmaps, *mask], masked, held, ranked)
+        validity = [_all_or(values[k], table.num_rows) for k in form.null_aware_inputs]
+    masked = included is not None or always_masked
+    mask = [] if not masked else [all_rows(table.num_rows) if included is None else packed(included)]
+    return Fields(form, [*parts, *validity, *mask], masked, included, ranked)
 
 
 def packed(flags: Array) -> Array:
-    """A bitmap of flags, padded for kernels."""
+    """Flags as a bitmap, padded for kernels."""
     bits = np.packbits(flags, bitorder="little")
     padded = np.zeros(len(bits) + WORD // 8, np.uint8)
     padded[: len(bits)] = bits
@@ -127,6 +127,6 @@ def _all_or(values: pa.Array, count: int) -> Array:
 
 
 def all_rows(count: int) -> Array:
-    """A bitmap of rows that all count; bits behind them may be set."""
+    """A bitmap in which all rows are included; bits behind the last row may be set."""
     size = (count + 7) // 8 + WORD // 8
     return EVERY[:size] if size <= len(EVERY) else np.full(size, 255, np.uint8)

@@ -1,4 +1,4 @@
-"""Keys as dense numbers: null is a key, NaN equals NaN, -0.0 equals 0.0."""
+"""Keys as dense numbers, starting from 0: null is a key, NaN equals NaN, -0.0 equals 0.0."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from sash import threads
 from sash.algorithms.pipe import kernel, sorting
-from sash.columns import arrow_column, plain
+from sash.columns import arrow_column, in_kernel_layout
 
 Array = npt.NDArray[Any]
 
 SPARSE = 4
-"""Integers that span no more than this many times the rows are their own numbers."""
+"""Integer keys whose range is at most so many times the number of rows are used as key numbers, minus the smallest."""
 SAME_KEY = np.zeros(1 << 16, np.int64)
-"""The key numbers of a batch without keys, which nobody writes to."""
+"""The key numbers of a batch without key columns; read-only."""
 SAME_KEY.flags.writeable = False
 
 
@@ -38,14 +38,14 @@ class Keys:
 
 
 class KeyIndex:
-    """Numbers for keys that come batch by batch and keep their number."""
+    """The numbers of keys that arrive batch by batch; a key keeps its number from batch to batch."""
 
     def __init__(self, schema: pa.Schema, by: tuple[str, ...]) -> None:
         self.by = by
         self.values: list[pa.Array] = [pa.array([], key_type(schema.field(name).type)) for name in by]
         self.count = 0 if by else 1
         self.renumbered = False
-        """Whether keys were forgotten, so that others have new numbers."""
+        """Whether keys were dropped, so that others have new numbers."""
 
     def encode(self, table: pa.Table) -> Array:
         """Each row's key number; new keys get new ones."""
@@ -61,7 +61,7 @@ class KeyIndex:
             numbers[fresh] = self.count + np.arange(int(fresh.sum()))
             self._append([keys.values[0].filter(pa.array(fresh))], int(fresh.sum()))
             return numbers[keys.codes]
-        # The keys that are known and those that came, numbered together: the first have their own numbers.
+        # The known keys and those of this batch are numbered together; the known ones keep their numbers.
         both = pa.table(
             [pa.concat_arrays([old, new.cast(old.type)]) for old, new in zip(self.values, keys.values, strict=True)], list(self.by)
         )
@@ -70,9 +70,9 @@ class KeyIndex:
         numbers_of[together[: self.count]] = np.arange(self.count)
         places = np.flatnonzero(numbers_of[together[self.count :]] < 0)
         numbers_of[together[self.count + places]] = self.count + np.arange(len(places))
-        found = numbers_of[together[self.count :]]
+        numbers = numbers_of[together[self.count :]]
         self._append([v.take(pa.array(places)) for v in keys.values], len(places))
-        return found[keys.codes]
+        return numbers[keys.codes]
 
     def _append(self, columns: list[pa.Array], count: int) -> None:
         if count:
@@ -83,13 +83,13 @@ class KeyIndex:
         """The key columns of these key numbers."""
         return [v.take(pa.array(numbers)) for v in self.values]
 
-    def keep(self, numbers: Array) -> Array:
-        """Forget all keys but these, given in ascending order; where each old number went."""
-        went = np.zeros(self.count, np.int64)
-        went[numbers] = np.arange(len(numbers))
+    def retain(self, numbers: Array) -> Array:
+        """Drop all keys but these, whose numbers are in ascending order; returns the new number of each old one."""
+        new_id_of = np.zeros(self.count, np.int64)
+        new_id_of[numbers] = np.arange(len(numbers))
         self.restore(self.take(numbers))
         self.renumbered = True
-        return went
+        return new_id_of
 
     def restore(self, columns: list[pa.Array]) -> None:
         """Take over the keys of a snapshot."""
@@ -99,14 +99,14 @@ class KeyIndex:
 
 
 def key_type(t: pa.DataType) -> pa.DataType:
-    """The type that keys are looked up by: without a dictionary, and one that Arrow can look up."""
+    """The type that keys of a column are stored as: not dictionary-encoded, and one that Arrow can look up."""
     if pa.types.is_dictionary(t):
         return key_type(t.value_type)
     return pa.int8() if pa.types.is_null(t) else pa.float32() if t == pa.float16() else t
 
 
 def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
-    """Number the keys of a table's rows."""
+    """The keys of a table's rows as numbers."""
     if not by:
         return Keys(np.zeros(table.num_rows, np.int64), 1, ())
     columns = [normal(arrow_column(table.column(name))) for name in by]
@@ -130,28 +130,28 @@ def encode(table: pa.Table, by: tuple[str, ...]) -> Keys:
 
 
 def span_of(values: Array) -> tuple[int, int]:
-    """The smallest and the largest value; nothing has 0 and 0."""
+    """The smallest and the largest value; 0 and 0 if there are none."""
     if len(values) == 1:
         return int(values[0]), int(values[0])
     if len(values) < threads.SMALLEST_SHARE:
         return (int(values.min()), int(values.max())) if len(values) else (0, 0)
     parts = threads.shares(0, len(values))
-    found = np.empty((len(parts), 2), np.int64)
+    spans = np.empty((len(parts), 2), np.int64)
     span = kernel(sorting.span)
 
     def work(begin: int, end: int) -> None:
-        span(values, begin, end, found[begin // max(1, parts[0][1])])
+        span(values, begin, end, spans[begin // max(1, parts[0][1])])
 
     threads.each(work, parts)
-    return int(found[:, 0].min()), int(found[:, 1].max())
+    return int(spans[:, 0].min()), int(spans[:, 1].max())
 
 
 def normal(column: pa.Array) -> pa.Array:
-    """The same with one zero and one NaN, and of a type that can be looked up."""
+    """The column with one kind of zero and of NaN, and of a type that Arrow can look up."""
     if pa.types.is_null(column.type) or column.type == pa.float16():
         column = column.cast(key_type(column.type))
     if not pa.types.is_floating(column.type):
-        return plain(column)
+        return in_kernel_layout(column)
     one_zero = pc.add(column, pa.scalar(0.0, column.type))
     return pc.if_else(pc.is_nan(one_zero), pa.scalar(math.nan, column.type), one_zero)
 

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sash.algorithms.pipe import kernel, sorting
-from sash.columns import plain
+from sash.columns import in_kernel_layout
 
 Array = npt.NDArray[Any]
 
 
 def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array]) -> Array | None:
-    """The rows' places in order; None if they are in order already."""
+    """The permutation that sorts the rows; None if they are in order already."""
     count = len(ticks)
     state = kernel(sorting.is_ordered)(codes, ticks, count)
     order: Array | None = None
@@ -26,7 +26,7 @@ def sorted_order(codes: Array, key_count: int, ticks: Array, ties: list[pa.Array
 
 
 def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array]) -> Array | None:
-    """The order, with rows of one key and time by what breaks ties."""
+    """The order, with rows of one key and time sorted by the columns ``ties``."""
     if order is not None:
         codes, ticks = codes[order], ticks[order]
     same = (codes[1:] == codes[:-1]) & (ticks[1:] == ticks[:-1])
@@ -38,8 +38,8 @@ def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array
     places = np.flatnonzero(tied)
     rows = order[places]
     columns: dict[str, pa.Array] = {"run": pa.array(np.cumsum(np.append(True, ~same))[places])}
-    for k, given in enumerate(ties):
-        tie = plain(given).take(pa.array(rows))
+    for k, column in enumerate(ties):
+        tie = in_kernel_layout(column).take(pa.array(rows))
         if pa.types.is_floating(tie.type):  # NaN is larger than any number
             columns[f"{k} is NaN"] = pc.is_nan(tie)
         columns[str(k)] = tie
@@ -49,11 +49,11 @@ def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array
 
 
 FEW = 1 << 12
-"""So few are sorted without a kernel."""
+"""Fewer rows than this are sorted without a kernel."""
 
 
 def of_keys_and_times(keys: Array, times: Array) -> Array:
-    """Places by key, then time, then place."""
+    """The permutation that sorts by key, then time, then place."""
     if len(keys) and keys[0] == keys[-1] and (keys == keys[0]).all():
         return np.argsort(times, kind="stable")
     if len(keys) < FEW:
@@ -63,7 +63,7 @@ def of_keys_and_times(keys: Array, times: Array) -> Array:
 
 
 def _sorted(codes: Array, key_count: int, ticks: Array | None) -> Array:
-    """Rows by key, then time (None: they are in its order), then arrival."""
+    """The permutation that sorts rows by key, then time (None: they are in its order already), then arrival."""
     order = np.arange(len(codes), dtype=np.int64)
     if ticks is None:
         return _radix(codes.copy(), order)
@@ -78,7 +78,7 @@ def _sorted(codes: Array, key_count: int, ticks: Array | None) -> Array:
 
 
 def _radix(values: Array, order: Array) -> Array:
-    """A stable sort of rows, given in an order with their values, by these, which are not negative; both arrays are used up."""
+    """``order`` sorted stably by ``values``, which belong to it place by place and are not negative; both arrays are overwritten."""
     top = int(values.max(initial=0)).bit_length()
     radix_pass = kernel(sorting.radix_pass)
     counts = np.empty((1 << sorting.DIGIT) + 1, np.int64)

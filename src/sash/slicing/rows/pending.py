@@ -1,4 +1,4 @@
-"""Rows that are not in their place yet: in runs, each in the order of time, until a horizon passes them."""
+"""Rows that are not in slices or in sorted order yet: in runs, each in the order of time, until a horizon passes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
 Run = tuple[pa.Table, Array, Array, Array]
-"""Rows, their ticks, their keys' numbers, and their own."""
+"""Rows, their ticks, their keys' numbers, and their row numbers."""
 
 
 class PendingRows:
@@ -22,7 +22,7 @@ class PendingRows:
         self.runs: list[Run] = []
 
     def add(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
-        """One more batch."""
+        """Add a batch as one more run."""
         if np.any(ticks[1:] < ticks[:-1]):
             places = np.argsort(ticks, kind="stable")
             table, ticks, codes, ids = table.take(pa.array(places)), ticks[places], codes[places], ids[places]
@@ -30,11 +30,11 @@ class PendingRows:
 
     @property
     def first(self) -> int:
-        """The earliest tick; that of no row lies far ahead."""
+        """The earliest tick; ``FAR_AHEAD`` if there are no rows."""
         return min((int(ticks[0]) for _, ticks, _, _ in self.runs), default=FAR_AHEAD)
 
     def before(self, horizon: int) -> Run | None:
-        """Take the rows before ``horizon`` out, by arrival: nothing that comes later goes before them, unless it is late."""
+        """Remove and return the rows before ``horizon``, by arrival; rows that arrive later are later in time, unless they are late."""
         ready: list[Run] = []
         rest: list[Run] = []
         for run in self.runs:
@@ -65,15 +65,15 @@ class PendingRows:
         return [codes for _, _, codes, _ in self.runs]
 
     def all(self) -> Run | None:
-        """All rows, which stay."""
+        """All rows, without removing them; None if there are none."""
         return _together(self.runs)
 
     def select(self, names: list[str]) -> None:
-        """Keep only the columns ``names``."""
+        """Drop all columns except ``names``."""
         self.runs = [(table.select(names), ticks, codes, ids) for table, ticks, codes, ids in self.runs]
 
     def renumber(self, new_id_of: Array) -> None:
-        """Keys have new numbers."""
+        """Replace key numbers by their new ones."""
         self.runs = [(table, ticks, new_id_of[codes], ids) for table, ticks, codes, ids in self.runs]
 
 

@@ -31,14 +31,14 @@ class TimedRows:
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Some rows of a stream, by key numbers that stay the same from batch to batch."""
+    """Rows of a stream, with key numbers that stay the same from batch to batch."""
 
     table: pa.Table
     ticks: Array
     codes: Array
     """The numbers of the rows' keys."""
     ids: Array
-    """The rows' own numbers, by arrival, where rows are retained."""
+    """The rows' numbers, in the order of arrival, where a store retains rows."""
     first: int
     last: int
 
@@ -71,7 +71,7 @@ def read(plan: Plan, table: pa.Table) -> TimedRows:
 
 
 def check_span(first: int, last: int, name: str) -> None:
-    """Raise where times are too near the ends of 64 bits."""
+    """Raise if times are too near the ends of 64 bits for windows to be computed around them."""
     if not -(FAR_AHEAD >> 1) < first <= last < FAR_AHEAD >> 1:
         raise InvalidArgument(
             f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be computed in 64 bits "
@@ -80,5 +80,5 @@ def check_span(first: int, last: int, name: str) -> None:
 
 
 def ids_of(count: int, first: int) -> Array:
-    """Numbers for rows that come next."""
+    """The numbers of the next ``count`` rows."""
     return np.arange(first, first + count)

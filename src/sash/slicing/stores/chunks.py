@@ -1,10 +1,10 @@
 """The slice store: slices in chunks, each many keys × a run of slices, behind get, put and remove of a named chunk.
 
 Chunk ``(0, n)`` has the slices of the ``n``-th stretch of time. Node ``(1, n)`` has one slice for each of its keys, ``(2, m)`` one for each
-key of ``fan`` neighbouring stretches, and so on: partials over chunks, joined when they are first asked for after a change, nothing
-subtracted. A window is then the slices of the stretch that it starts in, a few nodes, and the slices of the stretch that it ends in,
+key of ``fan`` neighbouring stretches, and so on: partials over chunks, joined when they are first needed after a change, without
+subtraction. A window is then the slices of the stretch that it starts in, a few nodes, and the slices of the stretch that it ends in,
 however long it is; a batch reads and writes the chunks that its rows fall into, and no step joins more than the nodes above them. The nodes
-in the middle of a window are kept joined, as a span, while its ends move within the nodes beside it.
+in the middle of a window are stored joined, as a span, while its ends move within the nodes beside it.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Node = tuple[int, int, int]
 """Level, first stretch, and the one after the last."""
 
 FEWEST_IN_SPAN = 3
-"""So many nodes in the middle of a window are worth joining."""
+"""Fewer nodes in the middle of a window are not joined to a span."""
 
 
 class ChunkStore(Protocol):
-    """Where chunks live, and what suits it."""
+    """Stores chunks by name, and states what size of chunks suits it."""
 
     slices_in_chunk: int
     """A chunk has about so many slices, of all keys together."""
@@ -41,27 +41,27 @@ class ChunkStore(Protocol):
     """Whether slices that no window needs are dropped from a chunk before all of it can go."""
 
     def get(self, name: Name) -> Slices | None:
-        """A chunk, if there is one of this name."""
+        """The chunk of this name; None if there is none."""
         ...
 
     def put(self, name: Name, chunk: Slices) -> None:
-        """Keep a chunk."""
+        """Store a chunk under a name."""
         ...
 
     def remove(self, name: Name) -> None:
-        """Drop a chunk, if it is there."""
+        """Remove a chunk, if there is one of this name."""
         ...
 
     def names(self) -> Iterable[Name]:
-        """All that are there."""
+        """The names of all chunks."""
         ...
 
     def count(self, name: Name) -> int:
-        """How many slices a chunk that is there has."""
+        """How many slices a stored chunk has."""
         ...
 
     def clear(self) -> None:
-        """Drop all."""
+        """Remove all chunks."""
         ...
 
 
@@ -96,12 +96,12 @@ class InMemory:
 
 
 class Chunks:
-    """Slices by stretches of ``length`` ticks from ``origin`` on; without a length, all in one."""
+    """Slices in a chunk for each stretch of ``length`` ticks, from ``origin`` on; without a length, all in one chunk."""
 
     def __init__(self, store: ChunkStore, length: int | None, origin: int, whole: Callable[[Slices], Slices]) -> None:
         self.store, self.length, self.origin = store, length, origin
         self._whole = whole
-        """Joins each key's slices to one."""
+        """The function that joins each key's slices to one."""
         names = list(store.names())
         self._numbers = sorted(number for level, number in names if level == 0)
         self._built = max((level for level, _ in names), default=0)
@@ -136,7 +136,7 @@ class Chunks:
         return self.store.get((0, number))
 
     def put(self, number: int, slices: Slices) -> None:
-        """A stretch has other slices now, or none; what was joined above them goes."""
+        """Replace the slices of a stretch; nodes and spans above it are dropped."""
         at = bisect_left(self._numbers, number)
         known = at < len(self._numbers) and self._numbers[at] == number
         if len(slices):
@@ -147,20 +147,20 @@ class Chunks:
             self.store.remove((0, number))
             self._numbers = [*self._numbers[:at], *self._numbers[at + 1 :]]
         if self.length is not None:
-            self._forget_above(number)
+            self._drop_above(number)
 
     def drop_before(self, tick: int) -> int:
-        """Drop the stretches that end by ``tick``; the number of the one that it lies in."""
+        """Drop the stretches that end at or before ``tick``; returns the number of the one that it lies in."""
         border = self.number(tick)
         if not self._numbers or self._numbers[0] >= border:
             return border
         for number in [n for n in self._numbers if n < border]:
             self.store.remove((0, number))
-            self._forget_above(number)
+            self._drop_above(number)
         self._numbers = [n for n in self._numbers if n >= border]
         return border
 
-    def _forget_above(self, number: int) -> None:
+    def _drop_above(self, number: int) -> None:
         for span in [(length, first) for length, first in self._spans if first <= number < first - length]:
             self.store.remove(span)
             self._spans.discard(span)
@@ -169,12 +169,12 @@ class Chunks:
             number //= self.store.fan
 
     def _highest(self) -> int:
-        """The level above which nodes would hold more stretches than there are."""
+        """The level above which nodes would span more stretches than there are."""
         spread = self._numbers[-1] - self._numbers[0] + 1 if self._numbers else 1
         return 2 + max(0, (spread - 1).bit_length() // (self.store.fan.bit_length() - 1))
 
     def split(self, slices: Slices) -> list[tuple[int, Slices]]:
-        """Slices by the stretches that they lie in."""
+        """Slices apart by the stretches that they lie in, with the stretches' numbers."""
         if self.length is None:
             return [(0, slices)]
         if not len(slices):
@@ -192,8 +192,8 @@ class Chunks:
         return [chunk for chunk in (self.get(n) for n in self._numbers) if chunk is not None]
 
     def cover(self, points: Array) -> list[Slices] | None:
-        """As few slices as may be such that none reaches across one of these ticks, from the first of them to the last; None if that is
-        nearly all slices there are."""
+        """A minimal cover of the time from the first of ``points`` to the last, by slices and nodes that do not straddle any of them; None
+        if that would be most stretches."""
         if not len(points):
             return []
         assert self.length is not None
@@ -201,25 +201,25 @@ class Chunks:
         numbers = self._numbers[bisect_left(self._numbers, cut[0]) : bisect_left(self._numbers, cut[-1] + 1)]
         if sum(self._has_between(n, n + 1, cut) for n in numbers) * 2 > len(self._numbers):
             return None
-        found: list[Slices] = []
+        pieces: list[Slices] = []
         used: set[Name] = set()
         at = 0
         while at < len(numbers):
             if self._has_between(numbers[at], numbers[at] + 1, cut):
                 chunk = self.get(numbers[at])
                 assert chunk is not None
-                found.append(chunk)
+                pieces.append(chunk)
                 at += 1
                 continue
             run, at = self._run(numbers, at, cut)
-            found += self._joined(run, cut, used)
+            pieces += self._joined(run, cut, used)
         for span in self._spans - used:
             self.store.remove(span)
         self._spans = used
-        return found
+        return pieces
 
     def _run(self, numbers: list[int], at: int, cut: list[int]) -> tuple[list[Node], int]:
-        """The nodes from one stretch on up to the next that is cut, with slices or without, and where they end."""
+        """The nodes from one stretch up to the next that a point lies in, and the index of the stretch behind them."""
         run: list[Node] = []
         while at < len(numbers) and not self._has_between(run[-1][2] if run else numbers[at], numbers[at] + 1, cut):
             node = self._largest(numbers[at], cut)
@@ -228,7 +228,7 @@ class Chunks:
         return run, at
 
     def _joined(self, run: list[Node], cut: list[int], used: set[Name]) -> list[Slices]:
-        """A run of nodes, those in the middle as one: a window's middle stays the same while its ends move within a node."""
+        """The slices of a run of nodes, the middle ones joined to a span: it stays the same while a window's ends move within a node."""
         inner = [k for k, (level, _, _) in enumerate(run) if level > 1]
         if len(inner) < FEWEST_IN_SPAN or inner != list(range(inner[0], inner[-1] + 1)):
             return [self._node_of(node) for node in run]
@@ -237,7 +237,7 @@ class Chunks:
         used.add(name)
         middle = self.store.get(name)
         if middle is None:
-            # One that starts at the same place, and needs nothing taken away, is the beginning.
+            # Begin with the longest known span that starts at the same place and ends before this one's end.
             begun = max((f - n for n, f in self._spans if f == first and f - n < end), default=first)
             rest = self._numbers[bisect_left(self._numbers, begun) : bisect_left(self._numbers, end)]
             known = self.store.get((first - begun, first)) if begun > first else None
@@ -248,12 +248,12 @@ class Chunks:
         return [*(self._node_of(node) for node in before), middle, *(self._node_of(node) for node in after)]
 
     def _largest(self, number: int, cut: list[int]) -> Node:
-        """The highest node that starts the uncovered rest, with its stretches: no point in it, and nothing newer than it missing."""
+        """The highest node that starts at a stretch, with its stretches, such that no point lies in it and it is complete."""
         level, low, high = 1, number, number + 1
         while level < self._highest():
             size = self.store.fan**level
             start = number // size * size
-            # The newest node is not worth joining before all of it is there.
+            # The newest node is not joined before all of its stretches have passed.
             if start + size > self._numbers[-1] or (start < number and self._has_between(start, number, self._numbers)):
                 break
             if self._has_between(start, start + size, cut):
@@ -285,14 +285,14 @@ class Chunks:
             below = fan ** (level - 2)
             children = range(number * fan, (number + 1) * fan)
             parts = [self._node(level - 1, c) for c in children if self._has_between(c * below, (c + 1) * below, self._numbers)]
-        made = self._whole(by_key(parts))
-        self.store.put((level, number), made)
+        joined = self._whole(by_key(parts))
+        self.store.put((level, number), joined)
         self._built = max(self._built, level)
-        return made
+        return joined
 
     @property
     def count(self) -> int:
-        """How many slices there are, joined ones not counted."""
+        """How many slices there are, not counting joined ones."""
         return sum(self.store.count((0, n)) for n in self._numbers)
 
     @property

@@ -1,4 +1,4 @@
-"""How far each key's windows are closed, for windows that follow from its rows; and the rows that are not in their place yet."""
+"""How far each key's windows are closed, for windows that depend on its rows; and the pending rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 class ClosingMarks:
-    """What stores have in common that close each key's windows by themselves."""
+    """The base class of stores that remember for each key how far its windows are closed."""
 
     marks_windows: ClassVar[bool] = True
 
@@ -33,7 +33,7 @@ class ClosingMarks:
         """For each query and key how far its windows are closed, as :meth:`~sash.slicing.bounds.handler.Handler.mark` counts."""
 
     def prepare(self, rows: KeyedRows, *, at_once: bool = False) -> Commit:
-        """The commit that takes rows in; they are pending, in the order of their own batch, until they have their place."""
+        """The commit that adds rows; they are pending, in the order of arrival, until a step puts them in order."""
         rows = rows.since(self.since)
         table = rows.table.select(list(self.plan.reads))
 
@@ -47,17 +47,17 @@ class ClosingMarks:
         raise NotImplementedError("windows that follow from rows need the rows")
 
     def next_due(self, after: int) -> int:
-        """Where a window's end depends on the rows, one may be due at any time."""
+        """The next window end; the past where ends depend on rows, so that one may be due at any time."""
         ends = [q.shape.next_end(after) for q in self.plan.queries]
         return min((FAR_BACK if end is None else end for end in ends), default=FAR_BACK)
 
     def _grow(self, keys: int) -> None:
-        """There are so many keys."""
+        """Extend all arrays by key to so many keys."""
         for query in self.plan.queries:
             self.closed[query.name] = lengthened(self.closed[query.name], keys, handler(query.shape).first_mark)
 
     def open_windows(self, query: Query, bounds: Bounds, due: Array, step: Step) -> Array:
-        """Which windows were not closed before the step."""
+        """For each window whether it was not closed before the step."""
         hand = handler(query.shape)
         still: Array = hand.mark(query.shape, bounds, due) > self.closed[query.name][bounds.keys]
         return still if hand.ends_in_the_past else still & (due > step.closed_before)
@@ -67,14 +67,14 @@ class ClosingMarks:
         np.maximum.at(self.closed[query.name], bounds.keys, handler(query.shape).mark(query.shape, bounds, due))
 
     def _begin_again(self, keys: Array) -> None:
-        """Rows of these keys are counted from 0."""
+        """Count the rows of these keys from 0 again."""
         for query in self.plan.queries:
             hand = handler(query.shape)
             if hand.counts_on:
                 self.closed[query.name][keys] = hand.first_mark
 
     def _serve(self, plan: Plan) -> None:
-        """Serve other queries from now on, of which none is new."""
+        """Serve fewer queries from now on."""
         self.plan = plan
         self.pending.select(list(plan.reads))
         self.closed = {q.name: self.closed[q.name] for q in plan.queries}
@@ -83,7 +83,7 @@ class ClosingMarks:
         return {name: marks.tolist() for name, marks in self.closed.items()}
 
     def _import_marks(self, saved: Any, keys: int, first: Array, after: Array) -> None:
-        """Marks of so many keys, whose rows are numbered from ``first`` to ``after``; raises if they cannot be theirs."""
+        """Take over exported marks of so many keys, whose rows are numbered from ``first`` to ``after``; raises if they do not fit."""
         what = "the state"
         if not isinstance(saved, dict) or set(saved) != {q.name for q in self.plan.queries}:
             raise validation.damaged(what, "it is not that of these queries")
@@ -99,11 +99,11 @@ class ClosingMarks:
 
 
 def horizon_of_rows(step: Step) -> int:
-    """Rows before this time get their place in a step: a row at the horizon itself may end a window there."""
+    """The time before which a step puts pending rows in their place: a row at the horizon itself may end a window there."""
     return step.closed_now + 1 if step.emit == "final" and not len(step.idle) else FAR_AHEAD
 
 
 def lengthened(values: Array, count: int, nothing: int) -> Array:
-    """A number for each key, ``nothing`` for those that came since."""
+    """The values, extended to so many keys with ``nothing``."""
     missing = count - len(values)
     return values if missing <= 0 else np.concatenate([values, np.full(missing, nothing, np.int64)])

@@ -1,4 +1,4 @@
-"""The kinds of slice stores, by the names that plans and stored state have for them."""
+"""Makes slice stores by the names of their kinds, which plans and stored state use."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Home", "make_store"]
 
 
 def make_store(kind: str, plan: Plan, since: int, options: StreamOptions, home: Home | None = None) -> SliceStore:
-    """A new store of a kind; with ``home``, its slices live there."""
+    """A new store of a kind; with ``home``, its slices are stored there."""
     if kind == PartialsOnly.kind:
         return PartialsOnly(plan, since, store=options.store, ordered=options.ordered, home=home)
     if kind == SlicesWithRows.kind:

@@ -1,7 +1,7 @@
-"""Rows that come and go: where they were before, and their numbers in columns that grow.
+"""Where rows were when slices were last cut, and columns of numbers that grow and shrink with the rows.
 
-Rows come, between others or behind them, and go, and slices remember places of the last look. Rows at the front to which nothing has
-happened but that others before them went cost nothing, however many they are.
+Rows are inserted, between others or behind them, and removed, while slices remember the places of their rows at the last cut. Rows at the
+front cost nothing, however many they are, as long as they only move because rows before them were removed.
 """
 
 from __future__ import annotations
@@ -15,54 +15,54 @@ Array = npt.NDArray[Any]
 
 
 class Lineage:
-    """For each row its place at the last look; less than nothing for one that came since."""
+    """For each row its place at the last :meth:`look`; -1 for rows inserted since."""
 
     def __init__(self) -> None:
         self._front, self._shift = 0, 0
-        """So many rows at the front were in the same order, so many places further on."""
+        """How many rows at the front are in the order they were in, and by how many places they have moved to the front."""
         self._rest = np.empty(0, np.int64)
-        """The places that the others had."""
+        """The old places of the rows behind them, -1 for inserted rows."""
 
     @property
     def nbytes(self) -> int:
         return self._rest.nbytes
 
     def look(self, rows: int) -> None:
-        """Remember where the rows are now."""
+        """Remember the current places of so many rows."""
         self._front, self._shift, self._rest = rows, 0, np.empty(0, np.int64)
 
     def of(self, first: int) -> Array:
-        """Where the rows from one place on were."""
+        """The old places of the rows from the place ``first`` on."""
         if first >= self._front:
             return self._rest[first - self._front :]
         return np.concatenate([np.arange(first, self._front) + self._shift, self._rest])
 
     def put(self, first: int, places: Array) -> None:
-        """The rows from one place on are others, which were there."""
+        """Replace the rows from the place ``first`` on by rows that were at ``places``."""
         if first > self._front:
             places = np.concatenate([self._rest[: first - self._front], places])
         self._front, self._rest = min(first, self._front), places
         self._shift = self._shift if self._front else 0
 
     def drop(self, count: int) -> None:
-        """The first rows go."""
+        """Remove the first rows."""
         if count > self._front:
             self._rest = self._rest[count - self._front :]
         self._front = max(0, self._front - count)
         self._shift = self._shift + count if self._front else 0
 
     def fresh(self) -> Array:
-        """The places of rows that came since."""
+        """The places of rows inserted since the last :meth:`look`."""
         places: Array = np.flatnonzero(self._rest < 0) + self._front
         return places
 
     def runs(self, offsets: Array) -> tuple[Array, Array, Array]:
-        """Of runs of rows at the last look, which all still have their rows: their numbers, and where they start and end now."""
+        """The runs of rows at the last :meth:`look` that still have all of their rows: their numbers, and where they start and end now."""
         old = np.flatnonzero(self._rest >= 0)
         was = self._rest[old]
         border = self._front + self._shift
         in_front = np.clip(offsets - self._shift, 0, self._front)
-        at = np.where(offsets < border, in_front, self._front + np.searchsorted(was, offsets))  # among the rows that are left
+        at = np.where(offsets < border, in_front, self._front + np.searchsorted(was, offsets))  # among the rows that are not removed
         whole = np.flatnonzero((np.diff(at) == np.diff(offsets)) & (np.diff(offsets) > 0))
         start, last = at[whole], at[whole + 1] - 1
         places = np.append(old + self._front, 0)
@@ -74,7 +74,7 @@ class Lineage:
 
 
 class GrowingColumns:
-    """Columns of numbers, of which the last may be replaced and others put behind them, and the first may go, without a copy of all."""
+    """Columns of numbers whose ends can be replaced or extended, and whose beginnings can be dropped, without copying all."""
 
     def __init__(self, columns: int) -> None:
         self._buffer = np.empty((columns, 0), np.int64)
@@ -88,16 +88,16 @@ class GrowingColumns:
         return self._buffer.nbytes
 
     def since(self, first: int) -> Array:
-        """The columns from one place on, as a view."""
+        """The columns' values from the place ``first`` on, as a view."""
         return self._buffer[:, self._begin + first : self._end]
 
     def column(self, number: int) -> Array:
-        """One of them, as a view."""
-        found: Array = self._buffer[number, self._begin : self._end]
-        return found
+        """One column, as a view."""
+        values: Array = self._buffer[number, self._begin : self._end]
+        return values
 
     def put(self, first: int, columns: Array) -> None:
-        """From one place on, the columns are these."""
+        """Replace the columns' values from the place ``first`` on."""
         end = self._begin + first + columns.shape[1]
         if end > self._buffer.shape[1]:
             larger = np.empty((len(self._buffer), 2 * (first + columns.shape[1])), np.int64)
@@ -107,5 +107,5 @@ class GrowingColumns:
         self._end = end
 
     def drop(self, count: int) -> None:
-        """The first go."""
+        """Remove the first values."""
         self._begin += count

@@ -1,4 +1,4 @@
-"""Slices without their rows: for edges known in advance and sessions, with aggregates of flat fields that commute."""
+"""Slices without their rows: for edges that are known in advance and sessions, with aggregates of flat fields that commute."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sash.slicing import validation
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.fold import Fold
-from sash.slicing.ingest.row_slicer import SETTLED, RowSlicer
+from sash.slicing.ingest.row_slicer import UNDIVIDED, RowSlicer
 from sash.slicing.ingest.slices import Slices, by_key, validated, view_of
 from sash.slicing.partials.column_partials import Partials
 from sash.slicing.partials.stored import StoredPartials
@@ -32,13 +32,13 @@ Array = npt.NDArray[Any]
 
 CHUNKS_IN_WINDOW = 8
 MORE_KEYS = 8
-"""When there are so many times the keys that chunks were measured for, they are measured again."""
+"""Chunks get another length once there are so many times the keys that their length was chosen for."""
 FEW_CHUNKS = 2
 MOST_TOGETHER = 1 << 12
-"""Keys × queries up to which all windows of a step are looked for in one go."""
+"""Keys × queries up to which all windows of a step are located by one call of a kernel."""
 FEW_WINDOWS = 64
 Home = Callable[[Slices], ChunkStore]
-"""Where the chunks of slices of some shape live."""
+"""Returns the chunk store for slices like these."""
 
 
 class PartialsOnly:
@@ -57,10 +57,10 @@ class PartialsOnly:
         self.slicer = RowSlicer(plan)
         self._fold = Fold(self.slicer)
         self._derive_from_queries()
-        self._is_elsewhere = home is not None
+        self._is_external = home is not None
         self._home = InMemory() if home is None else home(self.slicer.nothing)
         self._measured_for = 0
-        """How many keys the chunks' length suits; 0 before it is known."""
+        """How many keys the chunks' length was chosen for; 0 before there are slices."""
         self.chunks = Chunks(self._home, None, 0, self.slicer.whole) if home is not None else self._measured(1)
 
     def _derive_from_queries(self) -> None:
@@ -72,7 +72,7 @@ class PartialsOnly:
     # The slice store: chunks.
 
     def _measured(self, keys: int) -> Chunks:
-        """A store with chunks of a length that suits so many keys; edges that are not all periodic share one chunk."""
+        """Empty chunks of a length that suits so many keys; where not all edges are periodic, there is only one chunk."""
         self._measured_for = max(1, keys)
         self._home.clear()
         length = self._length(keys)
@@ -81,19 +81,19 @@ class PartialsOnly:
         return Chunks(self._home, length, origin, self.slicer.whole)
 
     def _length(self, keys: int) -> int | None:
-        """How many ticks a chunk spans, with so many keys; None if all slices share one."""
+        """How many ticks a chunk spans, with so many keys; None if all slices are in one chunk."""
         edges = self.slicer.edges
         if edges.others or self._manager.trees is not None or not len(edges.every):
             return None
         most = max(self._home.fewest_edges, self._home.slices_in_chunk // max(1, keys))
         every = int(edges.every[edges.finest])
-        if not self._home.trims:  # a chunk that goes as a whole must not be much of the longest window
+        if not self._home.trims:  # a chunk that is only dropped as a whole must not be much of the longest window
             most = min(most, max(self._home.fewest_edges, int(edges.size.max() * edges.density) // CHUNKS_IN_WINDOW))
         steps = max(1, min(int(most / edges.density / every), (FAR_AHEAD >> 2) // every))  # a chunk ends at an edge, so it cuts no slice
         return steps * every
 
     def _store_again(self, slices: Slices, keys: int) -> None:
-        """Put all slices into chunks that are measured now."""
+        """Put all slices into chunks of a new length."""
         self.chunks = self._measured(keys)
         for number, part in self.chunks.split(slices) if len(slices) else []:
             self.chunks.put(number, part)
@@ -119,7 +119,7 @@ class PartialsOnly:
                 if folded.elsewhere is not None:
                     self.chunks.put(number, folded.slices)  # which has spare capacity now
                     return self._merging(folded.elsewhere)
-                self._session_ends.slices_came(span[0])
+                self._session_ends.note_slices(span[0])
                 self.chunks.put(number, self._manager.written(folded.slices, folded.places, folded.joined, len(folded.places)))
                 return nothing_to_do
         return self._merging(self.slicer.slices(rows.table, ticks, rows.codes, span, inputs))
@@ -130,10 +130,10 @@ class PartialsOnly:
         return self._merging(self._manager.coalesced(slices))
 
     def _merging(self, new: Slices) -> Commit:
-        """The commit that puts slices among those that are there; those of one key with nothing between them become one."""
+        """The commit that adds slices; those of one key that no edge or gap separates are joined."""
         if not len(new):
             return nothing_to_do
-        if not self._measured_for:  # as many keys as come first
+        if not self._measured_for:  # by the keys of the first batch
             self.chunks = self._measured(len(np.unique(new.key)))
         changes: list[tuple[int, Callable[[], Slices]]] = []
         for number, part in self.chunks.split(new):
@@ -141,7 +141,7 @@ class PartialsOnly:
             changes.append((number, self._manager.merged(self.slicer.nothing if old is None else old, part)))
 
         def commit() -> None:
-            self._session_ends.slices_came(new.first_begin)
+            self._session_ends.note_slices(new.first_begin)
             for number, change in changes:
                 self.chunks.put(number, change())
 
@@ -150,30 +150,32 @@ class PartialsOnly:
     # A step.
 
     def next_due(self, after: int) -> int:
-        """As of the last step for sessions, which depend on the rows."""
-        found = []
+        """The next window end; for sessions, which depend on the rows, as of the last step."""
+        ends = []
         for shape in (q.shape for q in self.plan.queries):
             gap = shape.session_gap
             due = shape.next_end(after) if gap is None else self._session_ends.next_due(gap)
-            found.append(FAR_BACK if due is None else due)
-        return min(found, default=FAR_BACK)
+            ends.append(FAR_BACK if due is None else due)
+        return min(ends, default=FAR_BACK)
 
     def step(self, step: Step, keys: int) -> StepSlices | None:
         edges = self.slicer.edges
         periodic, others = self._ending(step.closed_before, step.closed_now) if step.only_ends else (edges.all, edges.others)
         if not len(periodic) and not others:
             return None
-        seen = self._slices_for(periodic, step)
-        view = view_of(seen, keys)
+        slices = self._slices_for(periodic, step)
+        view = view_of(slices, keys)
         after = step.previous if step.only_changes else step.closed_before
         until = FAR_AHEAD if step.emit == "running" else step.reported
         ended = self._ended(periodic, step, view)
         queries = others if ended is not None else sorted([*edges.places[periodic].tolist(), *others])
-        return StepSlices(view, lambda: self._partials_over(seen), queries, ended, after=after, until=until, complete=not step.only_changes)
+        return StepSlices(
+            view, lambda: self._partials_over(slices), queries, ended, after=after, until=until, complete=not step.only_changes
+        )
 
     def _ending(self, after: int, until: int) -> tuple[Array, list[int]]:
-        """Which queries may have a window that cannot change any more once the watermark moves from ``after`` to ``until``: of the periodic
-        ones their numbers among those, and the others."""
+        """The queries that may have a window that becomes final as the horizon moves from ``after`` to ``until``: the periodic ones, by
+        their numbers among the periodic queries, and the others."""
         edges = self.slicer.edges
         if not self.chunks.numbers:
             return self.slicer.nothing.key, []
@@ -182,7 +184,7 @@ class PartialsOnly:
         return edges.ending(after, until), others
 
     def _slices_for(self, periodic: Array, step: Step) -> Slices:
-        """All slices, or no more than windows of periodic queries need that end in a step."""
+        """All slices, or only those that are needed by windows of periodic queries that end in a step."""
         limited = not step.closing and not len(step.idle) and (step.emit == "final" or step.only_changes)
         if limited and self.chunks.length is not None and len(self.chunks.numbers) > FEW_CHUNKS:
             ended = (step.previous if step.only_changes else step.closed_before, step.reported)
@@ -194,28 +196,31 @@ class PartialsOnly:
         return self.slices
 
     def _ended(self, which: Array, step: Step, view: View) -> tuple[Array, Bounds] | None:
-        """The windows of periodic queries that end in a step, all in one go, with their queries' places; None if there are too many."""
+        """The windows of periodic queries that end in a step, located by one kernel, with their queries' places; None if there are too
+        many."""
         if step.emit != "final" or len(step.idle) or not view.count or not 0 < view.keys * len(which) <= MOST_TOGETHER:
             return None
         edges = self.slicer.edges
         ending, most = kernel(window_bounds.ending_windows), FEW_WINDOWS
         while True:
-            found = np.empty((6, most), np.int64)
+            columns = np.empty((6, most), np.int64)
             count = ending(
                 which, len(which), edges.size, edges.every, edges.offset, edges.since, step.closed_before, step.closed_now,
-                view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, found,
+                view.first, view.last, view.key_offsets, view.keys, 4 * MOST_TOGETHER, most, columns,
             )  # fmt: skip
             if count <= most:
                 break
             most = count
         if count < 0:
             return None
-        number, keys, lo, hi, start, end = (column[:count] for column in found)
+        number, keys, lo, hi, start, end = (column[:count] for column in columns)
         return edges.places[number], Bounds(keys, lo, hi, start, end)
 
     def _partials_over(self, slices: Slices) -> list[Partials]:
-        """Each aggregate over slices, which are all there are where trees stand above them."""
-        parts = zip(self.plan.columns, self.slicer.kernels, slices.states, slices.held, self._manager.trees_over(slices), strict=True)
+        """Each aggregate's partials over slices; where there are trees, these are all slices."""
+        parts = zip(
+            self.plan.columns, self.slicer.kernels, slices.states, slices.included_counts, self._manager.trees_over(slices), strict=True
+        )
         return [StoredPartials(*part) for part in parts]
 
     def open_windows(self, query: Query, bounds: Bounds, due: Array, step: Step) -> Array:
@@ -223,12 +228,12 @@ class PartialsOnly:
         return still
 
     def close_windows(self, query: Query, bounds: Bounds, due: Array) -> None:
-        """Nothing to do: the horizon says what is closed."""
+        """Nothing to do: the horizon decides which windows are closed."""
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
         return self.slicer.edges.late(ticks, horizon) | (ticks < self.since)
 
-    # Slices that go.
+    # Eviction.
 
     def evict(self, step: Step, keys: int) -> None:
         self._evict(step.closed_now, keys, step.idle)
@@ -256,25 +261,25 @@ class PartialsOnly:
             if not shape.is_whole:
                 needed |= handler(shape).needed(shape, s.key, s.first, s.last, horizon)
         if wants_everything:
-            # Only the whole matters of what is older than every edge that is needed.
+            # Of slices older than every edge that is still needed, only their total matters.
             if not needed.all():
-                s = self._manager.coalesced(s.with_cells(np.where(needed, s.cell, SETTLED)))
-            # Of an idle key the whole goes; an older snapshot may have other queries here, and what they need stays.
-            self.chunks.put(0, s.take(np.flatnonzero(~np.isin(s.key, idle) | (s.cell != SETTLED))) if len(idle) else s)
+                s = self._manager.coalesced(s.with_cells(np.where(needed, s.cell, UNDIVIDED)))
+            # The total of an idle key is dropped; older snapshots may have other queries in this store, and their slices stay.
+            self.chunks.put(0, s.take(np.flatnonzero(~np.isin(s.key, idle) | (s.cell != UNDIVIDED))) if len(idle) else s)
             return
         if not needed.all():
             self.chunks.put(0, s.take(np.flatnonzero(needed)))
 
     def _drop_before(self, oldest: int) -> None:
-        """Whole chunks go; of the one that the oldest open window starts in, what lies before it."""
+        """Drop whole chunks, and the first slices of the chunk that the oldest open window starts in."""
         border = self.chunks.drop_before(oldest)
         chunk = self.chunks.get(border) if self._home.trims else None
         if chunk is not None and chunk.first_begin < oldest:
             self.chunks.put(border, chunk.take(np.flatnonzero(chunk.first >= oldest)))
 
     def _merge_at_ends(self, after: int, until: int) -> None:
-        """In an in-order stream slices are cut at starts only: at ends no longer than until the windows are emitted that end there (section
-        5.3, step 1)."""
+        """Join slices at window ends that have passed: in an in-order stream, slices are cut at an end only until its windows are emitted
+        (section 5.3, step 1)."""
         if not self.slicer.edges.pass_ends(after, until):
             return
         begin = self.chunks.number(max(after, FAR_BACK >> 1))
@@ -286,10 +291,10 @@ class PartialsOnly:
                 self._manager.is_tree_stale = True
                 self.chunks.put(number, self._manager.coalesced(cut, len(chunk)))
 
-    # Queries and keys come and go.
+    # Queries and keys are added and removed.
 
     def with_queries(self, plan: Plan) -> None:
-        """Slices that no edge keeps apart any more are merged."""
+        """Serve other queries from now on; slices that no edge separates any more are joined."""
         slices = self.slices
         self.plan, merges = plan, self._manager.merges
         self.slicer.with_queries(plan)
@@ -308,7 +313,7 @@ class PartialsOnly:
             assert chunk is not None
             self.chunks.put(number, replace(chunk, key=new_id_of[chunk.key]))
 
-    # Looking at it, and taking it elsewhere.
+    # Statistics, export and import.
 
     def open_counts(self, horizon: int, newest: int) -> tuple[int, int]:
         edges = self.slicer.edges
@@ -330,9 +335,9 @@ class PartialsOnly:
         return [f"slices: {self.decision.choice} ({'; '.join(self.decision.reasons)})"]
 
     def export(self) -> StoreState:
-        """All slices; or only what the next step has to know besides the chunks, where those live elsewhere."""
+        """All slices; where chunks are stored elsewhere, only what the next step needs besides them."""
         counts = {"merges": self._manager.merges, "splits": 0}
-        if self._is_elsewhere:
+        if self._is_external:
             measured = {"length": self.chunks.length, "origin": self.chunks.origin, "measured": self._measured_for}
             return StoreState(self.kind, {**measured, **counts})
         table = pa.table({f"c{k}": pa.array(c) for k, c in enumerate(self.slices.columns())})

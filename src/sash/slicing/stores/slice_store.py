@@ -1,7 +1,7 @@
-"""The interface of slice stores: what the stream engine, the window manager and persistence know of them.
+"""The interface of slice stores: all that the stream engine, the window manager and persistence use of them.
 
-A store takes rows (or slices made elsewhere) in, says for which rows it is too late, and hands out one value per step: slices, and the
-partials over exactly those slices. Which kind of store a query needs is decided by the paper's trees
+A store takes in rows (or slices computed elsewhere), decides which rows are too late, and returns one value per step: slices, and the
+partials over exactly those slices. Which kind of store a query needs is decided by the paper's decision trees
 (:mod:`sash.plan.choices.store_choice`).
 """
 
@@ -25,19 +25,19 @@ from sash.types import FAR_AHEAD, FAR_BACK
 
 Array = npt.NDArray[Any]
 Commit = Callable[[], None]
-"""Puts prepared rows among the others; until then nothing has changed."""
+"""Adds prepared rows to the store; nothing has changed before it is called."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A watermark that moved."""
+    """One step: the watermark moved from ``previous`` to ``watermark``."""
 
     previous: int
     watermark: int
     lateness: int
     emit: Emit
     dirty: int
-    """The time of the oldest row that came since the last step."""
+    """The time of the oldest row that arrived since the last step."""
     closing: bool = False
     """Whether the stream has ended."""
     idle: Array = field(default_factory=lambda: np.empty(0, np.int64))
@@ -45,22 +45,22 @@ class Step:
 
     @property
     def closed_before(self) -> int:
-        """Windows due by then were closed before this step."""
+        """The time up to which windows were closed before this step."""
         return max(self.previous - self.lateness, FAR_BACK)
 
     @property
     def closed_now(self) -> int:
-        """Windows due by then are closed after it."""
+        """The time up to which windows are closed after this step."""
         return FAR_AHEAD - 1 if self.closing else max(self.watermark - self.lateness, FAR_BACK)
 
     @property
     def reported(self) -> int:
-        """Windows due by then are emitted."""
+        """The time up to which windows are emitted."""
         return FAR_AHEAD - 1 if self.closing else self.closed_now if self.emit == "final" else self.watermark
 
     @property
     def only_ends(self) -> bool:
-        """Whether only queries with a window that ends have something to emit: few of many, most of the time."""
+        """Whether only queries with a window that ends in this step emit anything: mostly few of many."""
         return self.emit == "final" and not self.closing and not len(self.idle)
 
     @property
@@ -71,27 +71,27 @@ class Step:
 
 @dataclass(frozen=True)
 class StepSlices:
-    """What a store hands out for a step."""
+    """What a store returns for a step."""
 
     view: View
     partials: Callable[[], list[Partials]]
     """Each aggregate over exactly the slices of ``view``."""
     queries: list[int]
-    """The queries whose windows are to be looked at one by one, by their places in the store's plan."""
+    """The queries whose windows are still to be located, by their places in the store's plan."""
     ended: tuple[Array, Bounds] | None = None
-    """Windows of other queries that end in the step, already looked up in one go: their queries' places, and bounds."""
+    """The windows of other queries that end in the step, located all at once: their queries' places, and bounds."""
     row_ids: Array | None = None
     """The numbers of the rows that the slices were cut from, where rows are retained."""
     after: int = FAR_BACK
     until: int = FAR_AHEAD
-    """Windows are looked for that end after the one time and not after the other."""
+    """Only windows that end after ``after`` and not after ``until`` are wanted."""
     complete: bool = True
-    """Whether all windows that are open are looked for, so that one that is not there any more is gone."""
+    """Whether all open windows are wanted, so that an emitted one that is missing no longer exists."""
 
 
 @dataclass
 class StoreState:
-    """A store as plain data."""
+    """A store's exported state."""
 
     kind: str
     facts: dict[str, Any]
@@ -101,7 +101,7 @@ class StoreState:
 
 @dataclass(frozen=True)
 class StoreStats:
-    """What a store holds, and what it has done."""
+    """The size of a store, and counts of what it has done."""
 
     slices: int
     retained_rows: int
@@ -116,41 +116,41 @@ class SliceStore(Protocol):
     kind: ClassVar[str]
     retains_rows: ClassVar[bool]
     marks_windows: ClassVar[bool]
-    """Whether it keeps for each key how far its windows are closed, and has to be told; otherwise the horizon says it."""
+    """Whether it remembers for each key which windows are closed, by calls of ``close_windows``; otherwise the horizon decides."""
     row_number: ClassVar[str | None]
-    """The column of an exported table that tells rows apart, where rows are retained."""
+    """The column of an exported table that identifies rows, where rows are retained."""
     plan: Plan
     since: int
-    """Rows before this time are not for the store: its queries came later."""
+    """Rows before this time are ignored: the store's queries were added later."""
 
     # Rows in.
 
     def prepare(self, rows: KeyedRows, *, at_once: bool = False) -> Commit:
-        """Make slices of rows. Nothing has changed until the commit is called, so functions of users may raise; with ``at_once``, rows may
-        already be where they belong."""
+        """Make slices of rows. Nothing changes until the commit is called, so functions of users may raise; with ``at_once``, rows may be
+        added to their slices already."""
         ...
 
     def prepare_slices(self, slices: Slices, *, only: bool) -> Commit:
-        """As :meth:`prepare`, for slices that were made elsewhere; unless this is the ``only`` store, they are cut at other stores' edges
-        as well."""
+        """As :meth:`prepare`, for slices that were computed elsewhere; unless this is the ``only`` store, they are cut at the edges of
+        other stores as well."""
         ...
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
-        """Which rows, given by times and keys, come too late for all windows."""
+        """For each row, by time and key, whether it is too late for all windows."""
         ...
 
     # A step.
 
     def next_due(self, after: int) -> int:
-        """A horizon before which nothing can be due, if that is ``after`` now and no rows come."""
+        """A horizon before which nothing can be due, if the horizon is ``after`` now and no rows are added."""
         ...
 
     def step(self, step: Step, keys: int) -> StepSlices | None:
-        """The slices that windows may be emitted from; None if none can be due."""
+        """The slices that windows are to be emitted from; None if no window can be due."""
         ...
 
     def open_windows(self, query: Query, bounds: Bounds, due: Array, step: Step) -> Array:
-        """Which windows were not closed before the step."""
+        """For each window whether it was not closed before the step."""
         ...
 
     def close_windows(self, query: Query, bounds: Bounds, due: Array) -> None:
@@ -158,31 +158,31 @@ class SliceStore(Protocol):
         ...
 
     def evict(self, step: Step, keys: int) -> None:
-        """Drop what no open window needs, and the keys that are idle."""
+        """Drop everything that no open window needs, and the keys that are idle."""
         ...
 
-    # Queries and keys come and go.
+    # Queries and keys are added and removed.
 
     def with_queries(self, plan: Plan) -> None:
         """Serve other queries from now on."""
         ...
 
     def live_keys(self) -> Array:
-        """The keys that have something here."""
+        """The keys that have state."""
         ...
 
     def renumber(self, new_id_of: Array, retained: Array) -> None:
-        """Keys have new numbers, in the same order; only those at ``retained`` are left."""
+        """Replace key numbers by their new ones, which are in the same order; only the keys at ``retained`` are left."""
         ...
 
-    # Looking at it, and taking it elsewhere.
+    # Statistics, export and import.
 
     def open_counts(self, horizon: int, newest: int) -> tuple[int, int]:
         """How many windows are not closed: those whose edges are known, keys not counted; and those of each key."""
         ...
 
     def stats(self) -> StoreStats:
-        """What is held, as far as that is known without reading it."""
+        """The store's statistics, as far as they are known without reading slices."""
         ...
 
     def nbytes(self) -> int:
@@ -194,9 +194,9 @@ class SliceStore(Protocol):
         ...
 
     def export(self) -> StoreState:
-        """The store as plain data."""
+        """The store's state, for snapshots."""
         ...
 
     def import_(self, state: StoreState, keys: int) -> None:
-        """Go on from exported data, with so many keys; raises if it is damaged."""
+        """Continue from exported state, with so many keys; raises if it is damaged."""
         ...

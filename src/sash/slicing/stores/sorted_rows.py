@@ -1,6 +1,6 @@
 """Retained rows: for windows that a late row may shift or split, and aggregates whose partials need their rows.
 
-Rows lie by key, then time. Slices are cut from them at each step that may emit a window, and stay from step to step
+Rows are sorted by key, then time. Slices are cut from them at each step that may emit a window, and retained from step to step
 (:class:`~sash.slicing.stores.row_slices.RowSlices`).
 """
 
@@ -29,11 +29,11 @@ Array = npt.NDArray[Any]
 
 MOST_CHUNKS = 16
 MANY_TIMES = 2
-"""Rows are put among so many times as many; among fewer, all are sorted."""
+"""New rows are inserted into at least so many times as many old ones; with fewer, all are sorted."""
 
 
 class SortedRowStore(ClosingMarks):
-    """Rows in order, and how far each key's windows are closed."""
+    """The slice store of sorted rows, with the marks of how far each key's windows are closed."""
 
     kind: ClassVar[str] = "rows"
     retains_rows: ClassVar[bool] = True
@@ -48,9 +48,9 @@ class SortedRowStore(ClosingMarks):
         """Where rows were when slices were last cut."""
         self.slices = RowSlices(plan)
         self.bases = np.empty(0, np.int64)
-        """For each key how many of its rows are gone, because row windows count from the first."""
+        """For each key how many of its rows were dropped, because row windows count from the first."""
         self.gone_until = np.empty(0, np.int64)
-        """For each key the time of the last row that is gone."""
+        """For each key the time of the last row that was dropped."""
         contexts = {id(q.shape): handler(q.shape).contexts(q.shape) for q in plan.queries}
         self.notices = {shape: notices for shape, notices in contexts.items() if notices is not None}
 
@@ -70,31 +70,31 @@ class SortedRowStore(ClosingMarks):
         return self.numbers_of_rows.column(2)
 
     def _place_pending(self, horizon: int) -> None:
-        """Put the pending rows before ``horizon`` into their place among all: nothing that comes later goes before them."""
+        """Insert the pending rows before ``horizon`` among the others: rows that arrive later come after them in time."""
         ready = self.pending.before(horizon)
         if ready is not None:
-            # Ties in time go by arrival, so runs are joined in the order in which they came.
+            # Rows of one time are in the order of arrival, so runs are joined in that order.
             self._place(*ready)
 
     def _place(self, table: pa.Table, ticks: Array, codes: Array, ids: Array) -> None:
-        """Add rows, each to its place in the order."""
+        """Insert rows, each at its place in the order."""
         self._notice(ticks, codes)
         # With one key, the rows before the oldest new one stay where they are.
-        settled = 0 if self.plan.by else int(np.searchsorted(self.ticks, ticks.min()))
-        tail = pa.concat_tables([self.table.slice(settled), table]).combine_chunks()
-        numbers = np.concatenate([self.numbers_of_rows.since(settled), np.stack([ticks, codes, ids])], axis=1)
-        origin = np.concatenate([self.lineage.of(settled), np.full(len(ids), -1, np.int64)])
+        unchanged = 0 if self.plan.by else int(np.searchsorted(self.ticks, ticks.min()))
+        tail = pa.concat_tables([self.table.slice(unchanged), table]).combine_chunks()
+        numbers = np.concatenate([self.numbers_of_rows.since(unchanged), np.stack([ticks, codes, ids])], axis=1)
+        origin = np.concatenate([self.lineage.of(unchanged), np.full(len(ids), -1, np.int64)])
         places = self._order(tail, numbers, len(ids))
         if places is not None:
             tail, numbers, origin = tail.take(pa.array(places)), numbers.take(places, axis=1), origin[places]
-        if settled:
-            tail = pa.concat_tables([self.table.slice(0, settled), tail])
+        if unchanged:
+            tail = pa.concat_tables([self.table.slice(0, unchanged), tail])
         self.table = tail if tail.num_columns == 0 or tail.column(0).num_chunks <= MOST_CHUNKS else tail.combine_chunks()
-        self.numbers_of_rows.put(settled, numbers)
-        self.lineage.put(settled, origin)
+        self.numbers_of_rows.put(unchanged, numbers)
+        self.lineage.put(unchanged, origin)
 
     def _order(self, table: pa.Table, numbers: Array, new: int) -> Array | None:
-        """The order of rows of which all but the last, which are new, are in order; None if all are."""
+        """The permutation that sorts rows of which the last are ``new`` and the others in order; None if all are in order."""
         ticks, codes, _ = numbers
         old, keys = len(ticks) - new, int(codes.max()) + 1
         if self.plan.order_by or not self.plan.by or MANY_TIMES * new > old:
@@ -102,18 +102,18 @@ class SortedRowStore(ClosingMarks):
         among = order.sorted_order(codes[old:], keys, ticks[old:], [])
         among = np.arange(old, old + new) if among is None else among + old
         offsets = np.searchsorted(codes[:old], np.arange(keys + 1)).astype(np.int64)
-        before = places_in_keys(offsets, ticks[:old], codes[among], ticks[among] + 1)  # of one time, those that came before go before
+        before = places_in_keys(offsets, ticks[:old], codes[among], ticks[among] + 1)  # among rows of one time, the older ones come first
         return np.insert(np.arange(old), before, among)
 
     def _notice(self, ticks: Array, codes: Array) -> None:
-        """Users' own windows see a key's rows again if some come between others."""
+        """Have users' own windows notified of a key's rows again if some are inserted between others."""
         if self.notices:
             offsets = np.searchsorted(self.codes, np.arange(int(codes.max()) + 2))
             filled = offsets[codes + 1] > offsets[codes]
             last = self.ticks[offsets[codes[filled] + 1] - 1]
             between = ticks[filled] <= last if self.plan.order_by else ticks[filled] < last
             for notices in self.notices.values():
-                notices.again(np.unique(codes[filled][between]).tolist())
+                notices.show_again(np.unique(codes[filled][between]).tolist())
 
     def _grow(self, keys: int) -> None:
         super()._grow(keys)
@@ -136,7 +136,7 @@ class SortedRowStore(ClosingMarks):
         return SortedRows(self.ticks, offsets, self.table, self.bases, self.notices)
 
     def _ending(self, step: Step, rows: SortedRows) -> list[int]:
-        """Which queries may have a window that cannot change any more after a step."""
+        """The queries that may have a window that becomes final in a step."""
         after, until, keys = step.closed_before, step.closed_now, len(rows.key_offsets) - 1
         counts = rows.before(until) - rows.key_offsets[:-1] + self.bases[:keys]
         marks = {name: closed[:keys] for name, closed in self.closed.items()}
@@ -144,7 +144,7 @@ class SortedRowStore(ClosingMarks):
         return [k for k, q in queries if handler(q.shape).may_end(q.shape, marks[q.name], counts, after, until)]
 
     def late(self, ticks: Array, codes: Array, horizon: int) -> Array:
-        """Rows whose windows are all closed."""
+        """For each row whether all of its windows are closed."""
         keys = max(int(codes.max(initial=-1)) + 1, len(self.bases))
         self._grow(keys)
         late, retained = np.ones(len(ticks), bool), self._retained(keys)
@@ -176,8 +176,8 @@ class SortedRowStore(ClosingMarks):
         for query in self.plan.queries:
             marks = self.closed[query.name]
             marks[:keys] = handler(query.shape).advanced_marks(query.shape, rows, marks[:keys], horizon)
-        # Rows go from the front only, so that ranks and contexts stay whole. One may still come before one at or after the horizon, and
-        # take its rank.
+        # Rows are dropped from the front only, so that ranks and contexts stay valid. A row may still be inserted before one at or after
+        # the horizon, and take its rank.
         first = rows.before(horizon)
         for query in self.plan.queries:
             needed = handler(query.shape).first_needed(query.shape, retained, self.closed[query.name][:keys], horizon)
@@ -201,25 +201,25 @@ class SortedRowStore(ClosingMarks):
             self.numbers_of_rows.drop(count)
             self.lineage.drop(count)
         else:
-            kept = np.flatnonzero(np.arange(len(self.ticks)) >= np.repeat(first, np.diff(offsets)))
-            self.table = self.table.take(pa.array(kept)).combine_chunks()
-            self.numbers_of_rows.put(0, self.numbers_of_rows.since(0).take(kept, axis=1))
-            self.lineage.put(0, self.lineage.of(0)[kept])
+            retained_places = np.flatnonzero(np.arange(len(self.ticks)) >= np.repeat(first, np.diff(offsets)))
+            self.table = self.table.take(pa.array(retained_places)).combine_chunks()
+            self.numbers_of_rows.put(0, self.numbers_of_rows.since(0).take(retained_places, axis=1))
+            self.lineage.put(0, self.lineage.of(0)[retained_places])
         self.slices.dropped(self._rows(keys))
 
     @property
     def _starts_again(self) -> bool:
-        """Whether all that is here of a key goes when it is idle: where there are such keys, such queries have a state of their own."""
+        """Whether all state of an idle key is dropped; queries for which that is so have a store of their own."""
         return all(query.window.never_ends for query in self.plan.queries)
 
     def with_queries(self, plan: Plan) -> None:
-        """Other queries from now on."""
+        """Serve other queries from now on."""
         self._serve(plan)
         self.table = self.table.select(list(plan.reads))
         self.notices = {id(q.shape): self.notices[id(q.shape)] for q in plan.queries if id(q.shape) in self.notices}
 
     def live_keys(self) -> Array:
-        """The keys that have something here; row windows count on, so theirs stay until they are idle."""
+        """The keys that have state; row windows count on, so their keys have state until they are idle."""
         counted = [self.closed[q.name] for q in self.plan.queries if handler(q.shape).counts_on]
         begun = np.flatnonzero(np.any([self.bases != 0, *(c != 0 for c in counted)], axis=0)) if counted else np.empty(0, np.int64)
         noticed = [np.flatnonzero(self.closed[q.name] > FAR_BACK) for q in self.plan.queries if id(q.shape) in self.notices]
@@ -227,7 +227,7 @@ class SortedRowStore(ClosingMarks):
         return np.concatenate([self.codes, begun, *noticed, *self.pending.codes()])
 
     def renumber(self, new_id_of: Array, retained: Array) -> None:
-        """Keys have new numbers, in the same order."""
+        """Replace key numbers by their new ones, which are in the same order."""
         self._grow(len(new_id_of))
         self.codes[:] = new_id_of[self.codes]
         self.pending.renumber(new_id_of)
@@ -238,11 +238,11 @@ class SortedRowStore(ClosingMarks):
             notices.renumber(new_id_of, retained)
 
     def open_counts(self, horizon: int, newest: int) -> tuple[int, int]:
-        """As far as that shows without cutting windows: one of each query for each key that has rows."""
+        """An estimate: one window of each query for each key that has rows."""
         return 0, len(np.unique(self.codes)) * len(self.plan.queries)
 
     def export(self) -> StoreState:
-        """The rows are the state: slices follow from them."""
+        """The rows: slices are cut from them again after an import."""
         self._place_pending(FAR_AHEAD)
         facts = {
             "keeps_rows": True, "since": self.since, "merges": self.slices.merges, "splits": self.slices.splits,
@@ -258,7 +258,7 @@ class SortedRowStore(ClosingMarks):
         return StoreState(self.kind, facts, table)
 
     def import_(self, state: StoreState, keys: int) -> None:
-        """Go on from exported data, with so many keys."""
+        """Continue from exported state, with so many keys."""
         what, facts = "the state's rows", state.facts
         assert state.table is not None
         table = state.table.combine_chunks()

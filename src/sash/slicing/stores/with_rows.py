@@ -1,7 +1,7 @@
-"""Slices that keep their rows: for edges known in advance and sessions, with aggregates of flat fields that do not commute.
+"""Slices with their rows: for edges that are known in advance and sessions, with aggregates of flat fields that do not commute.
 
-Rows are pending until the horizon passes them, and are then joined to their slices in order. A row that comes later than that, and still
-belongs to an open window, has its slice computed again from its rows (figure 4: the one case of context free windows in which rows are
+Rows are pending until the horizon passes them, and are then added to their slices in order. If a row arrives later than that, and still
+belongs to an open window, its slice is computed again from its rows (figure 4: the one case of context free windows in which rows are
 retained).
 """
 
@@ -29,7 +29,7 @@ from sash.types import FAR_AHEAD, FAR_BACK
 
 Array = npt.NDArray[Any]
 Run = tuple[pa.Table, Array, Array]
-"""Rows as they came, their ticks, and their keys' numbers."""
+"""Rows, their ticks, and their keys' numbers."""
 
 MOST_RUNS = 32
 CODE = "@sash:code"
@@ -63,37 +63,37 @@ class SlicesWithRows(PartialsOnly):
         return commit
 
     def prepare_slices(self, slices: Slices, *, only: bool) -> Commit:
-        raise NotImplementedError("slices that were made elsewhere have no rows to keep")
+        raise NotImplementedError("slices that were computed elsewhere have no rows to retain")
 
     def _place_pending(self, horizon: int) -> None:
         """Put the pending rows before ``horizon`` into slices."""
         ready = self.pending.before(horizon)
         if ready is not None:
-            self._take_in(*_in_time(ready[:3]))
+            self._add_rows(*_in_time(ready[:3]))
 
-    def _take_in(self, table: pa.Table, ticks: Array, codes: Array) -> None:
+    def _add_rows(self, table: pa.Table, ticks: Array, codes: Array) -> None:
         new = self.slicer.slices(table, ticks, codes, span_of(ticks))
         before = {number: list(runs) for number, runs in self.rows.items()}
-        self._keep(table, ticks, codes)
+        self._retain(table, ticks, codes)
         try:
-            made = [(number, self._with_rows(number, part)) for number, part in self.chunks.split(new)]
-        except BaseException:  # a user's function raised: the rows are not taken in
+            changes = [(number, self._with_rows(number, part)) for number, part in self.chunks.split(new)]
+        except BaseException:  # a user's function raised: the rows are not added
             self.rows = before
             raise
-        self._session_ends.slices_came(new.first_begin)
-        for number, change in made:
+        self._session_ends.note_slices(new.first_begin)
+        for number, change in changes:
             self.chunks.put(number, change())
 
     def _with_rows(self, number: int, part: Slices) -> Callable[[], Slices]:
-        """The call that returns a chunk's slices with new ones."""
+        """A function that returns a chunk's slices with new ones added."""
         old = self.chunks.get(number)
         if old is not None:
             return self._inserted(number, old, part)
         whole = self._manager.coalesced(part)
         return lambda: whole
 
-    def _keep(self, table: pa.Table, ticks: Array, codes: Array) -> None:
-        """Store rows with the chunks that they fall into."""
+    def _retain(self, table: pa.Table, ticks: Array, codes: Array) -> None:
+        """Store rows with the chunks that their times lie in."""
         length = self.chunks.length
         numbers = np.zeros(len(ticks), np.int64) if length is None else (ticks - self.chunks.origin) // length
         for number in np.unique(numbers).tolist():
@@ -105,7 +105,7 @@ class SlicesWithRows(PartialsOnly):
                 self.rows[number] = [_in_time(_together(runs))]
 
     def _inserted(self, number: int, old: Slices, new: Slices) -> Callable[[], Slices]:
-        """The call that returns a chunk's slices with new ones, of which some may have rows that go between older ones."""
+        """A function that returns a chunk's slices with new ones added, whose rows may lie between older ones."""
         pair, last = _pairs(old, new)
         of_old, of_new = pair[: len(old)], pair[len(old) :]
         ties = bool(self.plan.order_by)  # rows of one time are then in an order of their own
@@ -116,12 +116,12 @@ class SlicesWithRows(PartialsOnly):
         dirty = np.unique(of_new[late])
         self.recomputed += len(dirty)
         again = self._from_rows(number, new.take(np.flatnonzero(np.isin(of_new, dirty))))
-        kept = [old.take(np.flatnonzero(~np.isin(of_old, dirty))), new.take(np.flatnonzero(~np.isin(of_new, dirty)))]
-        whole = self._manager.coalesced(joined([*kept, again]))
+        unchanged = [old.take(np.flatnonzero(~np.isin(of_old, dirty))), new.take(np.flatnonzero(~np.isin(of_new, dirty)))]
+        whole = self._manager.coalesced(joined([*unchanged, again]))
         return lambda: whole
 
     def _from_rows(self, number: int, wanted_slices: Slices) -> Slices:
-        """The slices of these keys and cells, from their rows."""
+        """The slices with the keys and cells of ``wanted_slices``, computed from their rows."""
         table, ticks, codes = _together(self.rows[number])
         keys, cells = np.unique(wanted_slices.key), np.unique(wanted_slices.cell)
         of_rows = self.slicer.edges.cells(ticks)
@@ -135,7 +135,7 @@ class SlicesWithRows(PartialsOnly):
     # A step.
 
     def next_due(self, after: int) -> int:
-        """A session may end with a pending row."""
+        """As for slices; a session may also end with a pending row."""
         return min([super().next_due(after), *(self.pending.first + gap + 1 for gap in self.plan.session_gaps)])
 
     def step(self, step: Step, keys: int) -> StepSlices | None:
@@ -157,24 +157,24 @@ class SlicesWithRows(PartialsOnly):
             self._drop_rows(self.chunks.get(0))
 
     def _drop_rows(self, chunk: Slices | None) -> None:
-        """Sessions go key by key, and their rows with them."""
+        """Drop the rows before each key's first slice: sessions are dropped key by key."""
         if chunk is None or 0 not in self.rows:
             self.rows = {}
             return
         table, ticks, codes = _together(self.rows[0])
         first = np.full(max(int(codes.max()), int(chunk.key.max())) + 1, np.iinfo(np.int64).max)
         np.minimum.at(first, chunk.key, chunk.first)
-        kept = ticks >= first[codes]
-        self.rows[0] = [(table.filter(pa.array(kept)), ticks[kept], codes[kept])]
+        retained = ticks >= first[codes]
+        self.rows[0] = [(table.filter(pa.array(retained)), ticks[retained], codes[retained])]
 
     def _store_again(self, slices: Slices, keys: int) -> None:
         super()._store_again(slices, keys)
         runs = [run for group in self.rows.values() for run in group]
         self.rows = {}
         for run in runs:
-            self._keep(*run)
+            self._retain(*run)
 
-    # Queries and keys come and go.
+    # Queries and keys are added and removed.
 
     def with_queries(self, plan: Plan) -> None:
         names = [*plan.reads, NUMBER]
@@ -190,10 +190,10 @@ class SlicesWithRows(PartialsOnly):
         self.pending.renumber(new_id_of)
         self.rows = {n: [(table, ticks, new_id_of[codes]) for table, ticks, codes in runs] for n, runs in self.rows.items()}
 
-    # Looking at it, and taking it elsewhere.
+    # Statistics, export and import.
 
     def export(self) -> StoreState:
-        """The rows are the state: slices follow from them."""
+        """The rows: slices are computed from them again by an import."""
         self._place_pending(FAR_AHEAD)
         runs = [run for number in self.chunks.numbers for run in self.rows[number]]
         empty = self.plan.schema.empty_table().select(list(self.plan.reads)).append_column(NUMBER, pa.array([], pa.int64()))
@@ -217,10 +217,10 @@ class SlicesWithRows(PartialsOnly):
         if len(codes):
             rows = table.drop([CODE])
             ticks = self.plan.measure.column(arrow_column(rows.column(self.plan.time))).copy()
-            self._take_in(*_in_time((rows, ticks, codes)))
+            self._add_rows(*_in_time((rows, ticks, codes)))
 
     def _runs(self) -> list[Run]:
-        """All rows, those that are pending among them."""
+        """All rows, including pending ones."""
         return [run for group in self.rows.values() for run in group] + [run[:3] for run in self.pending.runs]
 
     def stats(self) -> StoreStats:
@@ -254,7 +254,7 @@ def _since(run: Run, oldest: int) -> Run:
 
 
 def _pairs(old: Slices, new: Slices) -> tuple[Array, Array]:
-    """A number for each slice's key and cell, and for each number the last row of the old slices."""
+    """For each slice a number of its key and cell, and for each number the time of the last row in the old slices."""
     keys, cells = np.concatenate([old.key, new.key]), np.concatenate([old.cell, new.cell])
     order = np.lexsort((cells, keys))
     fresh = np.append(True, (keys[order][1:] != keys[order][:-1]) | (cells[order][1:] != cells[order][:-1]))

@@ -1,4 +1,4 @@
-"""When something is due next: while nothing is, rows that come one by one are only buffered, and a step costs nothing."""
+"""When a window is due next: before that, rows that arrive one by one are only buffered, and a watermark costs nothing."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from sash.types import FAR_AHEAD, FAR_BACK
 
 
 class NextDue:
-    """The horizon before which a step would emit nothing, as far as that can be known without a look at rows."""
+    """The horizon before which a step would emit nothing, as far as that is known without placing buffered rows."""
 
     def __init__(self, session_gap: int | None) -> None:
         self.follow(session_gap)
         self.newest = FAR_BACK
-        """The newest buffered row, or one before it."""
+        """The time of the newest row that was buffered; rows before it may have been flushed."""
 
     def follow(self, session_gap: int | None) -> None:
-        """There are other queries, with this shortest session gap: the next step looks at all of them."""
+        """Follow other queries, with this shortest session gap; something may be due at once."""
         self._gap = session_gap
         self._sessions = FAR_AHEAD
-        """No session of the rows that came since the last step is due before this time."""
+        """No session of the rows that arrived since the last step is due before this time."""
         self.look()
 
     def look(self) -> None:
@@ -27,17 +27,17 @@ class NextDue:
         self._stores: int | None = FAR_BACK
 
     def stepped(self) -> None:
-        """A step was taken: what is due next is asked of the stores when somebody needs to know."""
+        """Take note of a step: the stores are queried for what is due next when that is needed."""
         self._stores, self._sessions = None, FAR_AHEAD
 
-    def rows_came(self, first: int, last: int) -> None:
-        """Rows were buffered: a session may end with the oldest of them."""
+    def note_rows(self, first: int, last: int) -> None:
+        """Take note of buffered rows: a session may end with the oldest of them."""
         self.newest = max(self.newest, last)
         if self._gap is not None:
             self._sessions = min(self._sessions, first + self._gap + 1)
 
     def horizon(self, of_stores: Callable[[], int]) -> int:
-        """The horizon; ``of_stores`` says when something of what was there at the last step is due."""
+        """The horizon; ``of_stores`` returns when something is due of the slices of the last step."""
         if self._stores is None:
             self._stores = of_stores()
         return min(self._stores, self._sessions)

@@ -1,7 +1,7 @@
-"""The stream engine: batches into slice stores, and at each step the windows that are due out of them.
+"""The stream engine: adds batches to slice stores, and emits at each step the windows that are due.
 
 An engine exists once the columns are known. Rows are buffered until a step needs them, so that batches of any size cost about the same per
-row. A query that can be answered from partials alone has a store of slices; one that needs rows a store that retains them (see
+row. A query that needs only partials has a store of slices; one that needs rows has a store that retains them (see
 :mod:`sash.plan.choices.store_choice`).
 """
 
@@ -47,8 +47,8 @@ class Engine:
     """All windows of all queries over one stream whose columns are known."""
 
     def __init__(self, plan: Plan, options: StreamOptions, homes: Callable[[int], Home] | None = None, key_slack: float = 2.0) -> None:
-        """With ``homes``, the slices of the n-th store live there. ``key_slack`` says by how much the keys that are remembered may outgrow
-        those that had state when that was last looked up."""
+        """With ``homes``, the slices of the n-th store are stored in ``homes(n)``. ``key_slack`` is the factor by which keys may outgrow
+        those that had state at the last check, before they are checked again."""
         self.options = options
         self.plan = plan = replace(plan, named=True)
         measure = plan.measure
@@ -82,27 +82,27 @@ class Engine:
         return make_store(kind, plan, since, self.options, home)
 
     def _starts_again(self, window: Window) -> bool:
-        """Whether a key that was idle begins anew in a window, so that nothing may be left there for other queries."""
+        """Whether all state of an idle key is dropped for a window, so that other queries may not share its store."""
         return self._idle is not None and window.never_ends
 
     # Rows in.
 
     def check(self, rows: Any) -> None:
-        """Raise if rows cannot be worked with."""
+        """Raise if rows do not fit the stream's columns, or windows cannot be computed around them."""
         self._intake.checked(rows)
 
     def add(self, batch: Any) -> pa.Table | None:
-        """Buffer rows; in a declared in-order stream, and with a watermark of its own, the results come back."""
+        """Buffer rows; in a declared in-order stream, and with ``watermark=``, returns the results."""
         if self.options.ordered:
             newest = self._intake.put_in_order(batch, self.position.newest)
             return self.step(max(self.position.watermark, newest))
         span = self._intake.put(batch)
         if span is not None:
-            self._due.rows_came(*span)
+            self._due.note_rows(*span)
             if span[0] < self._reach(self.position.watermark):
-                self.flush()  # whether they are late depends on the watermark of now
+                self.flush()  # whether they are late depends on the current watermark
                 self._due.look()
-        if self._intake.is_full or self._max_ahead is not None:  # what is too far ahead is decided by the clock of now
+        if self._intake.is_full or self._max_ahead is not None:  # what is too far ahead depends on the current time
             self.flush()
         if self.options.watermark is None:
             return None
@@ -110,18 +110,18 @@ class Engine:
         return self.advance(max(self.position.watermark, newest - self._delay)) if newest > FAR_BACK else self._emission.nothing
 
     def _latest(self) -> int:
-        """The latest time that is believed now."""
+        """The latest time that a row may have now."""
         if self._max_ahead is None:
             return FAR_AHEAD
         return clock.time_ns() // (self.plan.measure.nanos_per_tick or 1) + self._max_ahead
 
     def flush(self) -> None:
-        """Put the buffered rows into slices."""
-        taken = self._intake.take()
-        if taken is None:
+        """Add the buffered rows to the stores."""
+        arrived = self._intake.take()
+        if arrived is None:
             return
         plan, position = self.plan, self.position
-        table, ticks, first, last = taken
+        table, ticks, first, last = arrived
         self.counts.rows += table.num_rows
         whole = table
         if len(plan.reads) < table.num_columns:
@@ -131,10 +131,10 @@ class Engine:
             self.counts.without_time += table.num_rows - len(ticks)
             table, whole = table.filter(known), whole.filter(known)
         if self._max_ahead is not None and len(ticks):
-            believed = ticks <= self._latest()
-            if not believed.all():
-                self.counts.ahead += int((~believed).sum())
-                table, whole, ticks = table.filter(pa.array(believed)), whole.filter(pa.array(believed)), ticks[believed]
+            in_range = ticks <= self._latest()
+            if not in_range.all():
+                self.counts.ahead += int((~in_range).sum())
+                table, whole, ticks = table.filter(pa.array(in_range)), whole.filter(pa.array(in_range)), ticks[in_range]
                 first, last = span_of(ticks)
         if not len(ticks):
             return
@@ -150,7 +150,7 @@ class Engine:
                 return
         if any(store.retains_rows for store in self.stores):
             rows = replace(rows, ids=np.arange(position.next_id, position.next_id + len(rows)))
-        commits = []  # all stores prepare first: a function of a user that raises leaves none of them changed
+        commits = []  # all stores prepare first: if a user's function raises, none of them has changed
         for k, store in enumerate(self.stores):
             part = rows if late_for is None else rows.where(~late_for[k])  # too late for some queries, but not for others
             if len(part):
@@ -161,7 +161,7 @@ class Engine:
         self._note_rows(rows.codes, rows.ticks, rows.first, rows.last)
 
     def add_slices(self, fragments: pa.Table) -> None:
-        """Take in slices that were made elsewhere, by the same queries (:mod:`sash.slicing.batch.fragments`)."""
+        """Add slices that were computed elsewhere for the same queries (:mod:`sash.slicing.batch.fragments`)."""
         if not fragments.num_rows:
             return
         by = self.plan.by
@@ -180,7 +180,7 @@ class Engine:
         self._note_rows(new.key, new.last, int(new.first.min()), int(new.last.max()))
 
     def _note_rows(self, codes: Array, ticks: Array, first: int, last: int) -> None:
-        """These keys have rows of these times."""
+        """Take note of added rows, by key and time."""
         position = self.position
         position.newest, position.dirty = max(position.newest, last), min(position.dirty, first)
         if self._idle is not None:
@@ -192,12 +192,12 @@ class Engine:
 
     @property
     def horizon(self) -> int:
-        """Windows due by then are closed."""
+        """The time up to which windows are closed."""
         return max(self.position.watermark - self._lateness, FAR_BACK)
 
     def tick(self, watermark: Any) -> int:
-        """A watermark in the type or unit of the time column as a tick; raises if it does not lie ahead."""
-        quick = self._intake.plain.tick(watermark)
+        """A watermark in the type or unit of the time column as a tick; raises if it lies before the last one."""
+        quick = self._intake.python_rows.tick(watermark)
         tick = self.plan.measure.tick(watermark, "watermark") if quick is None else quick
         if tick < self.position.watermark:
             raise InvalidArgument(f"watermark {watermark!r} lies before the last one; a watermark only advances")
@@ -206,22 +206,22 @@ class Engine:
         return tick
 
     def advance(self, watermark: int) -> pa.Table:
-        """The results of a watermark; if nothing is due, rows just stay buffered."""
-        if self._intake.are_all_plain and self._reach(watermark) < self._due.horizon(self._next_due):
+        """Apply a watermark and return the results; if nothing is due, rows just stay buffered."""
+        if self._intake.are_all_dictionaries and self._reach(watermark) < self._due.horizon(self._next_due):
             self.position.watermark = watermark
             return self._emission.nothing
         return self.step(watermark)
 
     def close(self) -> pa.Table:
-        """The stream has ended: the windows that are still open."""
+        """End the stream and return the windows that are still open."""
         return self.step(max(self.position.watermark, self.position.newest), closing=True)
 
     def _reach(self, watermark: int) -> int:
-        """Up to when windows are reported at a watermark: to the end of the lateness, or at once where they may be revised."""
+        """The time up to which windows are emitted at a watermark: less the lateness, unless they may be revised."""
         return watermark - self._lateness if self.options.emit == "final" else watermark
 
     def _next_due(self) -> int:
-        """When something is due next of what was there at the last step; at once where that depends on more than time."""
+        """When something is due next of the slices of the last step; at once where that depends on more than time."""
         options = self.options
         own = any(isinstance(c.call.aggregate, UserAggregate) for c in self.plan.columns)  # whose errors belong to the rows of one step
         changing = options.emit == "running" or (options.emit == "update" and any(q.window.never_ends for q in self.plan.queries))
@@ -231,7 +231,7 @@ class Engine:
         return min([store.next_due(after) for store in self.stores], default=FAR_BACK)
 
     def step(self, watermark: int, *, closing: bool = False) -> pa.Table:
-        """Apply a watermark, whether anything is due or not."""
+        """Apply a watermark and return the results, whether anything is due or not."""
         self.flush()
         position = self.position
         idle = NO_KEYS if self._idle is None or closing else self._idle_keys(self._idle, watermark - self._lateness)
@@ -249,24 +249,24 @@ class Engine:
                 if query.window.never_ends:
                     self._manager.forget_keys(query.name, idle)
         if self.plan.by and self.keys.count > position.keys_to_check:
-            self._forget_keys()
+            self._drop_keys()
         self._due.stepped()
         return result
 
     def _idle_keys(self, idle: int, horizon: int) -> Array:
-        """The keys of which no row of the last while can come any more, and no edge is to come after their last row."""
+        """The keys whose last row is more than ``idle`` ticks before the horizon, and that no edge to come depends on."""
         seen = self._last_seen
         until = seen + idle
         for shape in (q.shape for q in self.plan.queries):
             until = handler(shape).idle_until(shape, seen, until)
         return np.flatnonzero((seen > FAR_BACK) & (until < horizon))
 
-    def _forget_keys(self) -> None:
-        """Drop the names and numbers of keys whose last window has closed, once enough have."""
+    def _drop_keys(self) -> None:
+        """Drop the keys that have no state any more, once these are half of all."""
         live = [store.live_keys() for store in self.stores]
         retained = np.unique(np.concatenate([*live, self._manager.live_keys()]).astype(np.int64))
         if len(retained) <= self.keys.count // 2:
-            new_id_of = self.keys.keep(retained)
+            new_id_of = self.keys.retain(retained)
             for store in self.stores:
                 store.renumber(new_id_of, retained)
             self._manager.renumber(new_id_of)
@@ -274,10 +274,10 @@ class Engine:
                 self._last_seen = self._last_seen[retained]
         self.position.keys_to_check = max(FEWEST_KEYS, int(self._key_slack * self.keys.count))
 
-    # Queries come and go.
+    # Queries are added and removed.
 
     def add_query(self, name: str, window: Window) -> None:
-        """Serve another query, which sees the rows from the newest one so far on."""
+        """Serve another query, which sees the rows after the newest one so far."""
         query = make_query(name, window, self.plan.measure, self.plan.schema)
         emission = Emission(self.plan.with_queries((*self.plan.queries, query)), self.options.emit)
         self.flush()
@@ -298,7 +298,7 @@ class Engine:
             self.stores.append(self._store(kind, plan.with_queries((query,)), since))
 
     def remove_query(self, name: str) -> None:
-        """Serve a query less; what only it needed is dropped."""
+        """Stop serving a query; what only it needed is dropped."""
         self._manager.forget_query(name)
         self.flush()
         self._serve(self.plan.with_queries(tuple(q for q in self.plan.queries if q.name != name)))
@@ -318,10 +318,10 @@ class Engine:
         self._intake.with_queries(plan)
         self._due.follow(min(plan.session_gaps, default=None))
 
-    # Taking it elsewhere.
+    # Export and import.
 
     def export(self) -> EngineState:
-        """All that an engine of the same query needs to go on."""
+        """All that an engine of the same query needs to continue."""
         self.flush()
         return EngineState(
             self.position, self.counts, [store.export() for store in self.stores], [[q.name for q in s.plan.queries] for s in self.stores],
@@ -330,7 +330,7 @@ class Engine:
         )  # fmt: skip
 
     def import_(self, state: EngineState) -> None:
-        """Go on from exported state; raises if it cannot be that of this engine's query."""
+        """Continue from exported state; raises if it cannot be of this engine's query."""
         what, plan = "the state", self.plan
         types = [key_type(plan.schema.field(name).type) for name in plan.by]
         self.keys.restore(validation.keys(state.keys, types, "the state's keys"))
@@ -349,7 +349,7 @@ class Engine:
         self._due.look()
 
     def _make_stores_again(self, state: EngineState, store_queries: list[list[str]]) -> None:
-        """Stores that serve the queries that they served in exported state: where queries came and went, others than a new engine has."""
+        """Make the stores of exported state, which differ from a new engine's once queries are added or removed."""
         what = "the state"
         by_name = {q.name: q for q in self.plan.queries}
         kinds = {name: store_choice.store_kind(self.workload, q.window) for name, q in by_name.items()}
@@ -363,7 +363,7 @@ class Engine:
         if by_name:
             raise validation.damaged(what, f"the query {next(iter(by_name))!r} has no store")
 
-    # Looking at it.
+    # Statistics.
 
     def open_counts(self) -> tuple[int, int]:
         """How many windows are not closed: those whose edges are known, keys not counted; and those of each key."""
@@ -373,7 +373,7 @@ class Engine:
         return sum(known for known, _ in counts), sum(own for _, own in counts)
 
     def explain(self) -> list[str]:
-        """The answers of the decision trees for the current queries."""
+        """The outcomes of the decision trees for the current queries, as lines of text."""
         lines = []
         for query in self.plan.queries:
             keeps, splits = store_choice.keeps_rows(self.workload, query.window), store_choice.needs_splits(self.workload, query.window)

@@ -1,4 +1,4 @@
-"""Late rows: which rows come too late for which queries, how many, and, if that is wanted, the rows themselves."""
+"""Late rows: which rows are too late for which queries, and, if they are wanted, the rows themselves."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Verdicts:
-    """For each store which of some rows come too late for all of its windows."""
+    """Which rows are too late, by store and for all windows."""
 
     by_store: list[Array]
+    """For each store and row whether the row is too late for all of the store's windows."""
     dropped: Array
-    """Which rows come too late for all windows of all queries."""
+    """For each row whether it is too late for all windows of all queries."""
     missed: Array
-    """The places of dropped rows that a window would have held: what lies between windows is never late."""
+    """The places of dropped rows that a window would have contained: rows between windows are never late."""
 
 
 def judge(plan: Plan, stores: Sequence[SliceStore], ticks: Array, codes: Array, horizon: int) -> Verdicts:
-    """Which rows, given by times and keys, come too late when windows before ``horizon`` are closed."""
+    """The verdicts on rows, by time and key, when windows before ``horizon`` are closed."""
     by_store = [store.late(ticks, codes, horizon) for store in stores]
     dropped = np.logical_and.reduce(by_store)
     places = np.flatnonzero(dropped)
@@ -38,27 +39,27 @@ def judge(plan: Plan, stores: Sequence[SliceStore], ticks: Array, codes: Array, 
 
 
 class LateRows:
-    """Rows that came too late, retained until they are fetched."""
+    """Late rows, retained until they are fetched."""
 
     def __init__(self, *, retained: bool) -> None:
         self.are_retained = retained
         self._tables: list[pa.Table] = []
 
     def add(self, rows: pa.Table, places: Array) -> None:
-        """The rows at ``places`` came too late."""
+        """Retain the rows at ``places``, which are too late."""
         if self.are_retained and len(places):
             self._tables.append(rows.take(pa.array(places)))
 
     def peek(self, schema: pa.Schema) -> pa.Table:
-        """All that are retained."""
+        """All retained rows."""
         return pa.concat_tables(self._tables) if self._tables else schema.empty_table()
 
     def fetch(self, schema: pa.Schema) -> pa.Table:
-        """All that came since this was last called."""
+        """All retained rows, which are then dropped."""
         rows = self.peek(schema)
         self._tables = []
         return rows
 
     def restore(self, rows: pa.Table) -> None:
-        """Go on from exported rows."""
+        """Continue with exported rows."""
         self._tables = [rows] if rows.num_rows else []

@@ -1,6 +1,6 @@
 """``sash.Operator``: general stream slicing in one process, batch by batch.
 
-The operator is a thin shell: it holds what was requested, and from the first rows on the :class:`~sash.slicing.stream.engine.Engine` that
+The operator is a thin shell: it holds the requested query, and from the first rows on the :class:`~sash.slicing.stream.engine.Engine` that
 does the work.
 """
 
@@ -110,10 +110,10 @@ class Operator:
         self._engine: Engine | None = None
         self._grouping = Grouping((), {})
         self._own_schema: pa.Schema | None = None
-        """The columns of the rows as they come, without computed keys."""
+        """The columns of the rows as they are passed, without computed keys."""
         self._undecided = UndecidedRows(self._request, ordered=ordered)
         self._counts = Counts()
-        """What was counted before a snapshot of an operator that had no rows yet."""
+        """The counts of a restored snapshot of an operator that had no rows yet."""
         self._is_closed = False
 
     # Rows in.
@@ -145,7 +145,7 @@ class Operator:
         return self._engine.add(batch)
 
     def _start(self, rows: pa.Table) -> pa.Table | None:
-        """The columns are known: take in all rows that came so far. If they do not fit, the operator is as it was."""
+        """Make the engine, now that the columns are known, and add all rows so far. If they do not fit, the operator is unchanged."""
         grouping = grouping_of(self._request.by, rows.schema)
         keyed = grouping.with_keys(rows)
         engine = self._new_engine(keyed.schema, grouping)
@@ -167,7 +167,7 @@ class Operator:
         return self._grouping.with_keys(pa.Table.from_batches([in_schema(b, self._own_schema) for b in batches]))
 
     def _stamped(self, rows: Any, clock: ProcessingTime) -> pa.Table:
-        """Rows with the time of now."""
+        """Rows with the current time."""
         schema = None
         if self._own_schema is not None:
             schema = pa.schema([f for f in self._own_schema if f.name != clock.name])
@@ -178,7 +178,7 @@ class Operator:
         return pa.Table.from_batches([clock.stamped(b, newest) for b in batches])
 
     def _decide(self) -> None:
-        """A step is needed: columns that have had no value count as doubles from now on."""
+        """Make the engine, if there are rows: columns that have had no value are doubles from now on."""
         if self._engine is None and self._undecided:
             self._start(self._undecided.decided())
 
@@ -248,7 +248,7 @@ class Operator:
         self._engine.flush()
         return self._engine.late_rows.fetch(self._engine.plan.schema)
 
-    # Queries come and go.
+    # Queries are added and removed.
 
     def add_query(self, name: str, window: Window) -> None:
         """Serve another query, which reports windows that start after the newest row so far.
@@ -276,7 +276,7 @@ class Operator:
         self._request = replace(self._request, windows={**self._request.windows, name: window})
 
     def remove_query(self, name: str) -> None:
-        """Serve a query less: it reports nothing more, and what only it needed is dropped.
+        """Stop serving a query: it reports nothing more, and what only it needed is dropped.
 
         Args:
             name: The query's name. The last one cannot be removed.
@@ -296,7 +296,7 @@ class Operator:
             self._engine.remove_query(name)
         self._request = replace(self._request, windows={n: w for n, w in self._request.windows.items() if n != name})
 
-    # Taking it elsewhere.
+    # Snapshots.
 
     def snapshot(self) -> bytes:
         """All state as bytes.
@@ -321,7 +321,7 @@ class Operator:
 
     @classmethod
     def restore(cls, snapshot: bytes, windows: Windows | None = None, aggs: Aggs | None = None) -> Operator:
-        """The operator that a snapshot was taken of, which goes on where that one was.
+        """The operator that a snapshot was taken of, which continues where that one was.
 
         Args:
             snapshot: What `snapshot` returned. Bytes of another version, or damaged ones, are refused.
@@ -350,7 +350,7 @@ class Operator:
                 op._own_schema = pa.schema([f for f in schema if f.name not in grouping.computed])
         return op
 
-    # Looking at it.
+    # Statistics.
 
     @property
     def stats(self) -> Stats:
@@ -367,11 +367,11 @@ class Operator:
         self._engine.flush()
         total = Stats(**vars(self._engine.counts))
         for store in self._engine.stores:
-            held = store.stats()
+            stats = store.stats()
             total = replace(
-                total, slices=total.slices + held.slices, kept_rows=total.kept_rows + held.retained_rows,
+                total, slices=total.slices + stats.slices, kept_rows=total.kept_rows + stats.retained_rows,
                 bytes=total.bytes + store.nbytes(),
-                merges=total.merges + held.merges, splits=total.splits + held.splits, shifts=total.shifts + held.shifts,
+                merges=total.merges + stats.merges, splits=total.splits + stats.splits, shifts=total.shifts + stats.shifts,
             )  # fmt: skip
         return total
 

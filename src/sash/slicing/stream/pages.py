@@ -1,4 +1,4 @@
-"""Pages: tables that are made once and emitted in parts, row by row as results are written into them.
+"""Pages: tables that are allocated once and emitted in parts, as results are written into their rows.
 
 Most steps of a stream emit a window or two, and to make arrays and a table for each takes far longer than the windows do. A page is a
 table whose rows are not written yet; a step writes the next few and emits that part of the table. What was emitted is never written
@@ -23,24 +23,24 @@ from sash.types import dtype
 Array = npt.NDArray[Any]
 
 ROWS = 256
-"""How many a page has: who keeps one row keeps the page."""
+"""How many rows a page has; whoever holds on to one row holds on to the page's memory."""
 
 
 def fit_on_pages(plan: Plan, schema: pa.Schema) -> bool:
-    """Whether results are a query, a window and numbers that aggregates return as they are: those of streams without keys."""
+    """Whether results consist of a query, a window and numbers that need no conversion: those of streams without keys."""
     ticks_are_values = pa.types.is_timestamp(plan.measure.type) or plan.measure.type == pa.int64()
     if plan.by or plan.has_rows or REVISION in schema.names or not ticks_are_values:
         return False
     forms = [stored_form(c, plan.schema) for c in plan.columns]
-    return all(form is not None and _is_plain(form.outputs, output_type(c)) for form, c in zip(forms, plan.columns, strict=True))
+    return all(form is not None and _is_number(form.outputs, output_type(c)) for form, c in zip(forms, plan.columns, strict=True))
 
 
-def _is_plain(outputs: tuple[str, ...], t: pa.DataType) -> bool:
+def _is_number(outputs: tuple[str, ...], t: pa.DataType) -> bool:
     return len(outputs) == 1 and outputs[0] != "bool" and pa.from_numpy_dtype(dtype(outputs[0])) == t
 
 
 class Page:
-    """A table with room for results."""
+    """A table whose rows are written one after the other."""
 
     def __init__(self, schema: pa.Schema, longest_name: int) -> None:
         _, window, *numbers = schema
@@ -93,10 +93,10 @@ class Pages:
             partials, queries = slices.partials(), store.plan.queries
             for report in reports:
                 bounds = report.bounds
-                asked = look_at(bounds.lo, bounds.hi)
+                ranges = look_at(bounds.lo, bounds.hi)
                 behind = at + len(bounds)
                 for p, numbers in zip(partials, page.numbers, strict=True):
-                    if not p.put(asked, numbers[at:behind]):
+                    if not p.put(ranges, numbers[at:behind]):
                         return None
                 page.start[at:behind], page.end[at:behind] = bounds.start, bounds.end
                 for k in report.queries.tolist():

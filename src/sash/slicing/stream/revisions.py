@@ -1,4 +1,4 @@
-"""What was emitted of windows that may still change: a row for each, in columns, so that many cost little and can be stored as they are."""
+"""The emitted windows that may still change: a row for each, in columns, so that many cost little and are stored as they are."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from sash.slicing.bounds.view import Bounds, View
 Array = npt.NDArray[Any]
 
 IDENTITY = 4
-"""Key, and three numbers that make a window the same one at a later step."""
+"""The key, and three numbers that identify a window across steps."""
 CONTENT = 3
-"""How many rows it held, and where rows are kept, the numbers of the first and the last."""
+"""How many rows the window had, and where rows are retained, the numbers of the first and the last."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Emitted:
     revision: Array
     due: Array
     lives: Array
-    """Whether it was there when it was last looked at: one that was retracted may come back."""
+    """Whether the window existed at the last step: a retracted one may appear again."""
     shown: Array
-    """How it was reported, for its retraction: start, end and ranks, each after whether it is known."""
+    """How the window was emitted, for its retraction: start and end, each after whether it is known, and ranks."""
 
     @staticmethod
     def nothing() -> Emitted:
@@ -69,8 +69,8 @@ class Emitted:
         return Emitted(*[c[places] for c in self.columns()])
 
     def updated(self, now: Emitted, *, complete: bool) -> tuple[Emitted, Array, Array, Emitted]:
-        """After a look at some windows, ``complete`` if at all there are: what is remembered; which of them are new or have changed, and
-        their revisions; and those that are no more."""
+        """After a step's windows ``now``, which are ``complete`` if they are all open ones: what is stored; the places of those that are
+        new or have changed; the revisions of all; and the windows that no longer exist."""
         places = matches(self.identity, now.identity)
         known = np.flatnonzero(places >= 0)
         at = places[known]
@@ -89,19 +89,19 @@ class Emitted:
         now = Emitted(now.identity, now.content, revision, now.due, now.lives, now.shown)
         retracted = self.take(gone)
         retracted.revision = retracted.revision + 1
-        kept = [np.concatenate([a, b]) for a, b in zip(now.columns(), rest.columns(), strict=True)]
-        return Emitted(*kept), np.flatnonzero(changed), revision, retracted
+        columns = [np.concatenate([a, b]) for a, b in zip(now.columns(), rest.columns(), strict=True)]
+        return Emitted(*columns), np.flatnonzero(changed), revision, retracted
 
     def open_after(self, horizon: int) -> Emitted:
-        """Those that are not closed."""
+        """The windows that are not closed."""
         return self.take(np.flatnonzero(self.due > horizon))
 
     def without_keys(self, keys: Array) -> Emitted:
-        """Those of other keys."""
+        """The windows of other keys."""
         return self.take(np.flatnonzero(~np.isin(self.identity[:, 0], keys)))
 
     def renumbered(self, new_id_of: Array) -> Emitted:
-        """Keys have new numbers."""
+        """The windows, with new numbers of their keys."""
         identity = self.identity.copy()
         identity[:, 0] = new_id_of[identity[:, 0]]
         return Emitted(identity, *self.columns()[1:])
@@ -112,7 +112,7 @@ class Emitted:
 
     @staticmethod
     def from_arrays(columns: list[Any], keys: int) -> Emitted:
-        """The windows again, of so many keys; raises where they cannot be that."""
+        """The windows of stored columns, with so many keys; raises if they are not valid."""
         what = "the state's windows"
         if len(columns) != IDENTITY + CONTENT + 9:
             raise validation.damaged(what, "a column is missing")
@@ -131,7 +131,7 @@ class Emitted:
 
 
 def matches(old: Array, new: Array) -> Array:
-    """For each new row of numbers the place of the same row among the old ones, which differ; -1 if there is none."""
+    """For each new row of numbers the place of the equal row among the old ones, which are distinct; -1 if there is none."""
     if not len(old) or not len(new):
         return np.full(len(new), -1, np.int64)
     both = np.concatenate([old, new])
@@ -139,30 +139,30 @@ def matches(old: Array, new: Array) -> Array:
     fresh = np.append(True, np.any(both[order[1:]] != both[order[:-1]], axis=1))
     group = np.cumsum(fresh) - 1
     first = order[fresh]
-    found = np.empty(len(both), np.int64)
-    found[order] = first[group]
-    found = found[len(old) :]
-    return np.where(found < len(old), found, -1)
+    places = np.empty(len(both), np.int64)
+    places[order] = first[group]
+    places = places[len(old) :]
+    return np.where(places < len(old), places, -1)
 
 
 def _identity(query: Query, bounds: Bounds) -> Array:
-    """What makes a window the same one at a later step."""
+    """The numbers that identify windows across steps."""
     return np.stack([bounds.keys, *handler(query.shape).identity(bounds)], axis=1).astype(np.int64)
 
 
 def _shown(bounds: Bounds) -> Array:
     """Start and end, each with whether it is known, and the ranks."""
-    found = np.zeros((len(bounds), 6), np.int64)
+    shown = np.zeros((len(bounds), 6), np.int64)
     for k, (values, known) in enumerate(((bounds.start, bounds.start_known), (bounds.end, bounds.end_known))):
-        found[:, 2 * k] = 1 if known is None else known
-        found[:, 2 * k + 1] = values if known is None else np.where(known, values, 0)
+        shown[:, 2 * k] = 1 if known is None else known
+        shown[:, 2 * k + 1] = values if known is None else np.where(known, values, 0)
     if bounds.rows is not None:
-        found[:, 4], found[:, 5] = bounds.rows
-    return found
+        shown[:, 4], shown[:, 5] = bounds.rows
+    return shown
 
 
 def as_bounds(gone: Emitted, *, ranked: bool) -> Bounds:
-    """Windows that are no more, as they were reported; they hold nothing."""
+    """Windows that no longer exist, as they were emitted, with empty ranges of slices."""
     nothing = np.zeros(len(gone), np.int64)
     shown = gone.shown
     ranks = (shown[:, 4], shown[:, 5]) if ranked else None

@@ -1,7 +1,7 @@
 """The stream engine behind a state store: read for a step, and written after it.
 
-What a step reads and writes is the manifest (a small page that says what there is), the keys, and the chunks that its rows and its windows
-touch. The manifest carries a fingerprint of the query: state of another one is refused, and the difference is named.
+A step reads and writes the manifest (a small list of what is stored), the keys, and the chunks that its rows and its windows
+touch. The manifest has a fingerprint of the query: state of another query is refused, and the difference is named.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEEN, EMITTED = "seen", "given"
 
 @dataclass(frozen=True)
 class StepMetrics:
-    """What a step did, and what is there after it."""
+    """What a step did, and the size of the state after it."""
 
     rows: int
     late_rows: int
@@ -45,9 +45,9 @@ class StepMetrics:
     open_windows: int = 0
     """Windows that can still change and whose edges are known: keys are not counted."""
     own_windows: int = 0
-    """Windows that can still change and that follow a key's rows."""
+    """Windows that can still change and that depend on a key's rows."""
     without_time: int = 0
-    """Rows that came without a time, for whoever counts them before."""
+    """Rows without a time, if the caller counts them."""
     reached: int | None = None
     """The watermark, in ticks; None before there is one."""
 
@@ -56,7 +56,7 @@ class StoredEngine:
     """An engine whose state is in a storage: one step, and then :meth:`commit`. A step that fails leaves the storage as it was."""
 
     def __init__(self, plan: Plan, options: StreamOptions, storage: Storage, described: dict[str, Any], key_slack: float = 2.0) -> None:
-        """``described`` is what must stay the same from step to step, as plain data."""
+        """``described`` is the description of the query, which must stay the same from step to step."""
         self._transaction = Transaction(storage)
         self._chunks: dict[int, StoredChunks] = {}
         self._rows: dict[int, StoredRows] = {}
@@ -64,7 +64,7 @@ class StoredEngine:
         self._manifest = read_manifest(self._transaction, described)
         self._keys = StoredKeys(self._transaction)
         self.notes: dict[str, Any] = {}
-        """What the caller wants to remember from step to step."""
+        """JSON values that the caller wants stored from step to step."""
         self._before = Counts()
         if self._manifest is None:
             self._engine = Engine(plan, options, self._homes, key_slack)
@@ -102,7 +102,7 @@ class StoredEngine:
         engine.import_(EngineState(Position.of(manifest), counts, stores, None, keys, last_seen=last_seen, emitted=emitted))
 
     def _stored(self, place: int, store: SliceStore, facts: dict[str, Any]) -> StoreState:
-        """A store's state: that of one in chunks is in the manifest."""
+        """A store's state, from the manifest or from values of its own."""
         if place in self._chunks:
             return StoreState(store.kind, facts)
         whole = encoding.to_json(self._transaction.get(f"{place}:facts"), "the state's facts")
@@ -115,11 +115,11 @@ class StoredEngine:
 
     @property
     def watermark(self) -> int:
-        """Where the last step ended."""
+        """The watermark of the last step."""
         return self._engine.position.watermark
 
     def step(self, watermark: int, fragments: Iterable[pa.Table] = (), rows: Iterable[pa.Table] = ()) -> pa.Table:
-        """Add rows, or slices that were made of them elsewhere, and then advance."""
+        """Add rows, or slices that were computed elsewhere, and then apply a watermark."""
         engine = self._engine
         parts = [table for table in fragments if table.num_rows]
         if parts:
@@ -145,17 +145,17 @@ class StoredEngine:
             "states": stores, "notes": self.notes, "given": list(state.emitted),
         }  # fmt: skip
         write_manifest(transaction, self._described, manifest, new=is_new)
-        held = [store.stats() for store in engine.stores]
+        stats = [store.stats() for store in engine.stores]
         open_windows, own_windows = engine.open_counts()
         return StepMetrics(
             state.counts.rows - self._before.rows, state.counts.late - self._before.late,
-            sum(h.slices for h in held), sum(h.retained_rows for h in held),
+            sum(s.slices for s in stats), sum(s.retained_rows for s in stats),
             engine.keys.count, transaction.bytes_read, transaction.bytes_written, open_windows, own_windows,
             reached=self.watermark if self.watermark > FAR_BACK else None,
         )  # fmt: skip
 
     def _written(self, place: int, state: EngineState) -> dict[str, Any]:
-        """Write a store's state; what the manifest has to say of it."""
+        """Write a store's state, and return its entry in the manifest."""
         stored, store = state.stores[place], self._engine.stores[place]
         if place in self._chunks:
             return {**stored.facts, "chunks": self._chunks[place].manifest()}

@@ -1,4 +1,4 @@
-"""Trailing windows behind a store: rows wait there until the watermark has passed them, and stay while later rows need them."""
+"""Trailing windows behind a state store: rows are stored until the watermark has passed them, and longer while later rows need them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sash.slicing import validation
 from sash.slicing.persistence.manifests import read_manifest, write_manifest
 from sash.slicing.persistence.transactions import Storage, StoredRows, Transaction
 from sash.slicing.stream.stored_engine import StepMetrics
-from sash.slicing.stream.trail import GIVEN, Trail
+from sash.slicing.stream.trail import EMITTED, Trail
 from sash.types import FAR_BACK
 
 NUMBER = "@sash:number"
@@ -37,15 +37,15 @@ class StoredTrail:
         self._counts = [0, 0]
 
     def step(self, watermark: int, tables: Iterable[pa.Table]) -> pa.Table | None:
-        """Rows come, and then the watermark: those that it has passed, with their windows. A row that it had passed before is late."""
+        """Add rows, apply a watermark, and return the rows before it with their windows. Rows before the previous watermark are late."""
         plan, previous = self.plan, self.watermark
         carried = self._rows.read()
         if carried is not None:
             validation.column(carried, NUMBER, "the state's rows", low=0, high=self._next)
-            kept = validation.like(carried.drop_columns([NUMBER]), plan.schema, "the state's rows")  # perhaps in another order
-            carried = kept.append_column(NUMBER, carried.column(NUMBER))
+            rows = validation.like(carried.drop_columns([NUMBER]), plan.schema, "the state's rows")  # perhaps in another order
+            carried = rows.append_column(NUMBER, carried.column(NUMBER))
             ticks = plan.measure.column(arrow_column(carried.column(plan.time)))
-            carried = carried.append_column(GIVEN, pa.array(ticks < previous))
+            carried = carried.append_column(EMITTED, pa.array(ticks < previous))
         new = pa.concat_tables(tables).combine_chunks() if tables else None
         if new is not None:
             time = arrow_column(new.column(plan.time))
@@ -56,25 +56,25 @@ class StoredTrail:
         self.watermark = max(previous, watermark)
         trail = Trail(plan, carried=carried)
         empty = pa.table({}) if new is None else new
-        found = trail.after(empty, self.watermark if self.watermark > FAR_BACK else None)
-        self._kept = None if trail.carried is None else trail.carried.drop_columns([GIVEN])
-        return found
+        result = trail.after(empty, self.watermark if self.watermark > FAR_BACK else None)
+        self._carried = None if trail.carried is None else trail.carried.drop_columns([EMITTED])
+        return result
 
     def commit(self) -> StepMetrics:
         """Write what has changed."""
-        if self._kept is not None:
-            self._rows.write(self._kept)
+        if self._carried is not None:
+            self._rows.write(self._carried)
         manifest = {"watermark": self.watermark, "next": self._next, "rows": self._rows.manifest(), "notes": self.notes}
         write_manifest(self._transaction, self._described, manifest, new=self._manifest is None)
-        kept = 0 if self._kept is None else self._kept.num_rows
+        carried = 0 if self._carried is None else self._carried.num_rows
         reached = self.watermark if self.watermark > FAR_BACK else None
         rows, late = self._counts
         return StepMetrics(
-            rows, late, 0, kept, self._keys(), self._transaction.bytes_read, self._transaction.bytes_written, reached=reached
+            rows, late, 0, carried, self._keys(), self._transaction.bytes_read, self._transaction.bytes_written, reached=reached
         )
 
     def _keys(self) -> int:
-        """How many keys have rows here."""
-        if self._kept is None or not self._kept.num_rows:
+        """How many keys have stored rows."""
+        if self._carried is None or not self._carried.num_rows:
             return 0
-        return int(self._kept.group_by(list(self.plan.by)).aggregate([]).num_rows) if self.plan.by else 1
+        return int(self._carried.group_by(list(self.plan.by)).aggregate([]).num_rows) if self.plan.by else 1

@@ -1,4 +1,4 @@
-"""Trailing windows of rows that come bit by bit: a row is given once a horizon has passed it, and carried on while later rows need it."""
+"""Trailing windows of rows that arrive in batches: a row is emitted once a horizon has passed it, and retained while later rows need it."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ from sash.slicing.rows.order import sorted_order
 
 Array = npt.NDArray[Any]
 
-GIVEN, DUE = "@sash:given", "@sash:due"
+EMITTED, DUE = "@sash:given", "@sash:due"
 
 
 def over_rows(plan: Plan, table: pa.Table, block: int | None) -> pa.Table:
-    """Rows with their trailing windows."""
+    """The rows with their trailing windows."""
     return over_table(plan, table) if block is None else over_blocks(plan, table, block)
 
 
 class Trail:
-    """Rows that are carried on, with whether they were given."""
+    """Rows that are carried on, with whether they were emitted."""
 
     def __init__(self, plan: Plan, block: int | None = None, carried: pa.Table | None = None) -> None:
         self.plan, self.block = plan, block
         self.carried = carried
 
     def after(self, table: pa.Table, reached: int | None, *, ends: bool = False) -> pa.Table | None:
-        """Rows come, and no other comes from before ``reached``: the rows that can be given now."""
+        """Add rows, and return those that can be emitted when no more rows before ``reached`` are expected; None if there are none."""
         plan = self.plan
         if table.num_rows:
-            table = table.append_column(GIVEN, pa.array(np.zeros(table.num_rows, bool)))
+            table = table.append_column(EMITTED, pa.array(np.zeros(table.num_rows, bool)))
         if self.carried is not None:
             table = pa.concat_tables([self.carried, table]) if table.num_rows else self.carried
-        if GIVEN not in table.column_names:
+        if EMITTED not in table.column_names:
             return None
         time = arrow_column(table.column(plan.time))
         known = time.is_valid().to_numpy(zero_copy_only=False)
         ticks = plan.measure.column(time)
-        settled = np.ones(table.num_rows, bool) if ends else ~known | (ticks < reached if reached is not None else False)
-        due = settled & ~numbers(table.column(GIVEN))
-        found = None
+        final = np.ones(table.num_rows, bool) if ends else ~known | (ticks < reached if reached is not None else False)
+        due = final & ~numbers(table.column(EMITTED))
+        emitted = None
         if due.any():
             marked = table.append_column(DUE, pa.array(due))
             result = over_rows(replace(plan, schema=marked.schema), marked, self.block)
-            found = result.filter(result.column(DUE))
+            emitted = result.filter(result.column(DUE))
         if not ends:
-            needed = known & (~settled | self._needed_later(table, ticks, settled & known, reached))
-            kept = table.filter(pa.array(needed))
-            flags = pa.array((settled | numbers(table.column(GIVEN)))[needed])
-            self.carried = kept.set_column(kept.column_names.index(GIVEN), GIVEN, flags)
-        return found
+            needed = known & (~final | self._needed_later(table, ticks, final & known, reached))
+            rows = table.filter(pa.array(needed))
+            flags = pa.array((final | numbers(table.column(EMITTED)))[needed])
+            self.carried = rows.set_column(rows.column_names.index(EMITTED), EMITTED, flags)
+        return emitted
 
-    def _needed_later(self, table: pa.Table, ticks: Array, settled: Array, reached: int | None) -> Array:
-        """Which settled rows may be in a later row's windows."""
+    def _needed_later(self, table: pa.Table, ticks: Array, final: Array, reached: int | None) -> Array:
+        """For each row whether it is final and may be in a later row's windows."""
         needed = np.zeros(len(ticks), bool)
         if reached is None:
-            return settled
+            return final
         longest = max((back for q in self.plan.queries if (back := q.shape.time_carried) is not None), default=None)
         if longest is not None:
             needed |= ticks >= reached - longest
         count = max((q.shape.rows_carried for q in self.plan.queries), default=0)
         if count:
-            at = np.flatnonzero(settled)
+            at = np.flatnonzero(final)
             by = (*self.plan.by, *([BLOCK] if self.block is not None else []))
             old = table.take(pa.array(at))
             keys = encode(old, by)
@@ -77,4 +77,4 @@ class Trail:
             places = np.arange(len(at)) if places is None else places
             ends = np.cumsum(np.bincount(keys.codes, minlength=keys.count))[keys.codes[places]]
             needed[at[places[ends - np.arange(len(at)) <= count]]] = True
-        return needed & settled
+        return needed & final

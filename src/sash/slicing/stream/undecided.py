@@ -1,4 +1,4 @@
-"""The first rows of a stream, until every column has had a value to tell its type by."""
+"""The first rows of a stream, until every column has had a value that decides its type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sash.slicing.rows.intake import in_schema, to_batches
 
 
 class UndecidedRows:
-    """Rows that came before the types of all columns were known."""
+    """Rows that arrived before the types of all columns were known."""
 
     def __init__(self, request: Request, *, ordered: bool) -> None:
         self._request, self._ordered = request, ordered
@@ -22,7 +22,7 @@ class UndecidedRows:
         return bool(self._batches)
 
     def add(self, rows: Any) -> pa.Table | None:
-        """All rows so far, if every column has a type now; None if they have to wait."""
+        """All rows so far, if every column has a type now; otherwise the rows are buffered, and None is returned."""
         batches = to_batches(rows, None)
         schema = batches[0].schema
         if self._batches:
@@ -36,16 +36,16 @@ class UndecidedRows:
         return self.decided(schema, batches)
 
     def decided(self, schema: pa.Schema | None = None, batches: list[pa.RecordBatch] | None = None) -> pa.Table:
-        """All rows, and ``batches`` behind them; columns that have had no value count as doubles, if aggregates read them."""
+        """All rows, followed by ``batches``; columns that have had no value are doubles, if aggregates read them."""
         schema = self._batches[0].schema if schema is None else schema
         schema = pa.schema([f.with_type(pa.float64()) if self._is_number(f) else f for f in schema])
         return pa.Table.from_batches([in_schema(b, schema) for b in [*self._batches, *(batches or [])]])
 
     def clear(self) -> None:
-        """The rows are taken in."""
+        """Drop the rows."""
         self._batches = []
 
     def _is_number(self, field: pa.Field) -> bool:
-        """Whether a column that has had no value is taken for numbers: aggregates read it, and nothing else does."""
+        """Whether a column without a value is taken to be of numbers: aggregates read it, and nothing else does."""
         read = [text for call in self._request.aggs for text in call.inputs]
         return bool(pa.types.is_null(field.type)) and field.name in read and field.name not in self._request.column_names

@@ -1,4 +1,4 @@
-"""The window manager: which windows are emitted at a step, which have changed, and which are no more."""
+"""The window manager: decides which windows a step emits, which have changed, and which no longer exist."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ class Report:
     """Each window's query, by its place in the store's plan."""
     bounds: Bounds
     revision: Array | None = None
-    """None where windows are emitted once and for all."""
+    """None where windows are final when they are emitted."""
     retracted: Array | None = None
 
 
 Part = tuple[SliceStore, StepSlices, list[Report]]
-"""What a step emits of one store's queries, and the slices that its windows are made of."""
+"""What a step emits of one store's queries: the store, the slices, and the windows over them."""
 
 
 class WindowManager:
-    """Remembers what was emitted of windows that may still change."""
+    """Decides which windows are emitted, and remembers the emitted ones that may still change."""
 
     def __init__(self, emit: Emit) -> None:
         self.emit = emit
         self._closing: list[Callable[[], None]] = []
         self.emitted: dict[str, Emitted] = {}
-        """For each query what was emitted and is not closed."""
+        """For each query the emitted windows that are not closed."""
 
     def commit(self) -> None:
-        """The step's results were computed: its windows are closed."""
+        """Close the step's windows, once their results are computed."""
         for close in self._closing:
             close()
         self._closing = []
 
     def begin(self) -> None:
-        """A new step; one that failed left nothing behind."""
+        """Begin a step; what a failed one would have closed is discarded."""
         self._closing = []
 
     def live_keys(self) -> Array:
@@ -60,24 +60,24 @@ class WindowManager:
         return np.concatenate([np.empty(0, np.int64), *(emitted.identity[:, 0] for emitted in self.emitted.values())])
 
     def renumber(self, new_id_of: Array) -> None:
-        """Keys have new numbers."""
+        """Replace key numbers by their new ones."""
         self.emitted = {name: emitted.renumbered(new_id_of) for name, emitted in self.emitted.items()}
 
     def forget_keys(self, query: str, keys: Array) -> None:
-        """Keys are gone from a query that never ends."""
+        """Drop the keys of a query whose windows never end."""
         if query in self.emitted:
             self.emitted[query] = self.emitted[query].without_keys(keys)
 
     def forget_query(self, query: str) -> None:
-        """A query is gone."""
+        """Drop a query."""
         self.emitted.pop(query, None)
 
     def export(self) -> dict[str, list[Array]]:
-        """What was emitted, as data."""
+        """The emitted windows, as arrays."""
         return {name: emitted.arrays() for name, emitted in self.emitted.items()}
 
     def import_(self, saved: dict[str, list[Any]], keys: int) -> None:
-        """Go on from exported data, of so many keys."""
+        """Continue from exported state, of so many keys."""
         self.emitted = {name: Emitted.from_arrays(columns, keys) for name, columns in saved.items()}
 
     def part(self, store: SliceStore, step: Step, keys: int) -> Part | None:
@@ -124,7 +124,7 @@ class WindowManager:
         return report
 
     def _changes(self, query: Query, bounds: Bounds, due: Array, slices: StepSlices, step: Step) -> Report:
-        """New windows, changed ones, and those that are no more."""
+        """The report of new and changed windows, and of retractions of those that no longer exist."""
         before = self.emitted.get(query.name) or Emitted.nothing()
         now = Emitted.of(query, bounds, due, slices.view, slices.row_ids)
         after, places, revision, gone = before.updated(now, complete=slices.complete)
@@ -133,7 +133,7 @@ class WindowManager:
 
 
 def _with_retractions(changed: Bounds, revisions: Array, gone: Emitted) -> Report:
-    """Changed windows, then those that are no more."""
+    """The report of changed windows, followed by the retractions of those in ``gone``."""
     if not len(gone):
         return Report(np.zeros(len(changed), np.int64), changed, revisions, np.zeros(len(changed), bool))
     last = as_bounds(gone, ranked=changed.rows is not None)

@@ -1,4 +1,4 @@
-"""Rows that come one by one as dictionaries of plain Python values: checked without Arrow, so that a row costs microseconds."""
+"""Rows that arrive one by one as dictionaries of Python values: checked without Arrow, so that a row costs microseconds."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def _is_aware(value: datetime.datetime) -> bool:
     return value.tzinfo is not None
 
 
-class PlainRows:
-    """Which rows fit a schema as they are, and their times as ticks."""
+class PythonRows:
+    """Checks which rows fit a schema without conversion, and converts their times to ticks."""
 
     def __init__(self, schema: pa.Schema, time: str) -> None:
         self._names = set(schema.names)
         self._time = time
         self.tick: Callable[[Any], int | None] = _no_tick
-        """A point in time as a tick; None if it needs a closer look."""
+        """A point in time as a tick; None if it has to go through Arrow."""
         self._kinds: list[tuple[str, type, Check | None]] | None = []
         for field in schema:
             kind = _kind(field.type)
@@ -55,11 +55,11 @@ class PlainRows:
             self._kinds = None
 
     def ticks(self, rows: list[Any]) -> list[int] | None:
-        """The rows' times; None if some row needs a closer look."""
+        """The rows' times as ticks; None if some row has to go through Arrow."""
         kinds = self._kinds
         if kinds is None:
             return None
-        found = []
+        ticks = []
         for row in rows:
             if type(row) is not dict or row.keys() != self._names:
                 return None
@@ -72,18 +72,18 @@ class PlainRows:
                     continue
                 if type(value) is not kind or (check is not None and not check(value)):
                     return None
-            found.append(tick)
-        return found
+            ticks.append(tick)
+        return ticks
 
 
 def _kind(t: pa.DataType) -> tuple[type, Check | None] | None:
-    """The Python type whose values a column takes without loss, and what else must hold."""
-    plain: dict[pa.DataType, tuple[type, Check | None]] = {
+    """The Python type whose values fit a column without loss, and a check of the value; None if there is no such type."""
+    kinds: dict[pa.DataType, tuple[type, Check | None]] = {
         pa.int64(): (int, _is_long), pa.float64(): (float, None), pa.string(): (str, None), pa.bool_(): (bool, None),
     }  # fmt: skip
     if pa.types.is_timestamp(t) and t.unit == "us":  # Python's own unit
         return datetime.datetime, _is_naive if t.tz is None else _is_aware
-    return plain.get(t)
+    return kinds.get(t)
 
 
 def _no_tick(value: Any) -> None:

@@ -1,7 +1,7 @@
-"""Aggregates that Spark's own functions compute where no row is in two windows: each as one expression over the rows of a window.
+"""Aggregates by Spark's own functions, where no row is in two windows: each is one SQL expression over the rows of a window.
 
-Ties are decided as everywhere: by time, then by ``order_by``. An expression speaks of the rows' own columns; a row counts where its
-condition holds.
+Ties are broken as everywhere: by time, then by ``order_by``. An expression reads the rows' own columns; a row counts where the
+aggregate's condition holds.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ import pyarrow as pa
 from sash.aggregates import registry
 from sash.plan.logical import Column
 from sash.spark import sql
-from sash.spark.catalyst import STATEMENTS, input_type, unstated
+from sash.spark.catalyst import CATALYST_AGGREGATES, input_type, why_not_catalyst
 from sash.spark.packing import first_extreme, packing
 from sash.spark.sql import quoted, text, where
 
 
 @dataclass(frozen=True)
 class Rows:
-    """What an expression may speak of."""
+    """What an expression may refer to."""
 
     tick: str
     """The row's time."""
     ties: tuple[str, ...]
-    """The columns that decide between rows of one time."""
+    """The columns that order rows of the same time."""
     start: str = ""
     """Where the row's window starts."""
     size: int = 0
@@ -36,30 +36,30 @@ class Rows:
     """Whether there are keys, and so perhaps many windows at a time."""
 
     def place(self, *before: str) -> str:
-        """The order of rows, after what comes before it; a single number stays one, since Spark aggregates numbers faster."""
+        """What rows are ordered by: ``before``, time, ties; in a struct unless it is one number, since Spark aggregates numbers faster."""
         parts = [*before, self.tick, *map(quoted, self.ties)]
         return parts[0] if len(parts) == 1 else f"struct({', '.join(parts)})"
 
 
-Whole = Callable[[Any, list[str], tuple[pa.DataType, ...], str, Rows], str]
-"""From an aggregate, its inputs' columns and types, its condition and the rows to an expression."""
+NativeExpression = Callable[[Any, list[str], tuple[pa.DataType, ...], str, Rows], str]
+"""Returns SQL for an aggregate, its inputs' columns and types, its condition, and the rows."""
 
 
-def _chosen(function: str) -> Whole:
+def _chosen(function: str) -> NativeExpression:
     """``first`` and ``last``: the value of the row that comes first or last."""
 
-    def whole(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
+    def expression(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
         (x,) = inputs
         known = f"{x} is not null" if aggregate.ignorenulls else ""
         return f"{function}({x}, {where(rows.place(), condition, known)})"
 
-    return whole
+    return expression
 
 
-def _extreme(largest: bool) -> Whole:
+def _extreme(largest: bool) -> NativeExpression:
     """``max_by`` and ``min_by``: of equal ones the first row."""
 
-    def whole(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
+    def expression(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
         x, by = inputs
         # Packing all bits of a double costs more than sorting the rows of a few windows.
         is_apt = not rows.ties and _is_number(types[0]) and (rows.keyed or not pa.types.is_floating(types[1]))
@@ -73,7 +73,7 @@ def _extreme(largest: bool) -> Whole:
             return f"min_by({x}, {where(rows.place(*_reversed(by, types[1])), condition, known)})"
         return f"max_by({x}, {where(f'struct({by}, -{rows.tick})', condition, known)})"
 
-    return whole
+    return expression
 
 
 def _is_number(t: pa.DataType) -> bool:
@@ -117,8 +117,8 @@ def _list(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], con
 
 
 def _joined(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
-    found = f"count({where(inputs[0], condition)}) > 0"
-    return f"if({found}, array_join({_in_order(aggregate, inputs, condition, rows)}, {text(aggregate.separator)}), null)"
+    has_values = f"count({where(inputs[0], condition)}) > 0"
+    return f"if({has_values}, array_join({_in_order(aggregate, inputs, condition, rows)}, {text(aggregate.separator)}), null)"
 
 
 def _quantile(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, ...], condition: str, rows: Rows) -> str:
@@ -135,7 +135,7 @@ def _near_distinct(aggregate: Any, inputs: list[str], types: tuple[pa.DataType, 
     return f"approx_count_distinct({where(inputs[0], condition)}, {float(aggregate.rsd)!r}D)"
 
 
-WHOLES: dict[str, Whole] = {
+NATIVE_AGGREGATES: dict[str, NativeExpression] = {
     "first": _chosen("min_by"),
     "last": _chosen("max_by"),
     "max_by": _extreme(largest=True),
@@ -151,25 +151,25 @@ WHOLES: dict[str, Whole] = {
 }
 
 
-def unspoken(column: Column, order_by: tuple[str, ...]) -> str | None:
+def why_not_native(column: Column, order_by: tuple[str, ...]) -> str | None:
     """Why Spark's own functions cannot compute an aggregate over the rows of a window; None if they can."""
     aggregate = column.call.aggregate
-    reason = unstated(column)
+    reason = why_not_catalyst(column)
     if reason is None:
         return None
-    if registry().get(aggregate.name) is not type(aggregate) or aggregate.name not in WHOLES:
+    if registry().get(aggregate.name) is not type(aggregate) or aggregate.name not in NATIVE_AGGREGATES:
         return reason
     if aggregate.name == "max_by" and order_by and not can_reverse(column.types[1]):
         return f"{column.call!r} is ordered by {column.types[1]}, which has no opposite, and then by {order_by[0]!r}"
     return None
 
 
-def whole(column: Column, rows: Rows) -> str:
-    """The expression of an aggregate over the rows of a window."""
+def native_expression(column: Column, rows: Rows) -> str:
+    """An aggregate over the rows of a window, as SQL."""
     aggregate = column.call.aggregate
     condition = "" if column.condition is None else quoted(column.condition.text)
     inputs = [quoted(e.text) for e in column.inputs]
-    if unstated(column) is None:
+    if why_not_catalyst(column) is None:
         x = where(inputs[0] if inputs else "1", condition)
-        return STATEMENTS[aggregate.name].result(f"({x})", input_type(column))
-    return WHOLES[aggregate.name](aggregate, inputs, column.types, condition, rows)
+        return CATALYST_AGGREGATES[aggregate.name].result(f"({x})", input_type(column))
+    return NATIVE_AGGREGATES[aggregate.name](aggregate, inputs, column.types, condition, rows)
