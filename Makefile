@@ -17,6 +17,7 @@ $(VENV)/.ready: requirements/runtime.txt requirements/spark.txt requirements/ben
 	@echo "Setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@if [ -n "$(SPARK)" ]; then $(BIN)/python -m pip install --quiet --disable-pip-version-check "pyspark==$(SPARK).*"; fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -37,7 +38,7 @@ demo: $(VENV)/.ready java ## cluster monitoring on Spark: a one-hour window that
 	@$(BIN)/sash demo
 
 test: lint java ## all checks and tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --durations=10
 
 test-cluster: $(VENV)/.ready java ## the tests that start a standalone cluster and Connect servers on loopback
 	$(BIN)/python -m pytest tests/test_cluster.py tests/test_connect.py
@@ -59,11 +60,16 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases, 200 kills, a long
 bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream)
 	$(BIN)/sash bench $(NAME)
 
-docs: $(VENV)/.ready ## the pages of docs/ that are generated from the code
+$(VENV)/.docs-ready: $(VENV)/.ready requirements/docs.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/docs.txt
+	@touch $@
+
+docs: $(VENV)/.docs-ready ## the pages of docs/ that are generated from the code, and the site in site/ (open site/index.html)
 	$(BIN)/python -m sash.testing.reference
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 wheel: $(VENV)/.ready ## a wheel in dist/
 	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation -w dist .
 
 clean: ## remove build products, but not .venv
-	rm -rf dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results demo-output
+	rm -rf dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis bench-results demo-output

@@ -120,14 +120,17 @@ def same(text: str, a: pa.Array, b: pa.Array) -> bool:
         b.to_pylist() if not pa.types.is_temporal(b.type) else _ticks(b),
     )
     inexact = any(name in text for name in INEXACT)
-    if inexact and any(much in text for much in ("%", "mod", "length(", "cos(", "sin(", "tan(")):  # which make much of a last bit
+    if inexact and any(name in text for name in MAGNIFYING):
         return True
     return all(_same_value(text, p, q, inexact) for p, q in zip(x, y, strict=True))
 
 
+PARTS = ("reverse", "lpad", "rpad", "substr", "left", "right", "split_part")
+"""Functions that take text apart."""
+MAGNIFYING = ("%", "mod", "length(", "cos(", "sin(", "tan(", *PARTS)
+"""What turns another last bit into another result: of text, that a number is written as, the last digits may be what is left."""
 FLOAT = re.compile(r"-?[0-9]\.[0-9]{6,}E-?[0-9]+")
 IN_PARTS = re.compile(r"[0-9]E-?[0-9]|[0-9]-?E[0-9]")
-PARTS = ("reverse", "lpad", "rpad", "substr", "left", "right", "split_part")
 
 
 def _ticks(values: pa.Array) -> list:

@@ -124,7 +124,7 @@ CASES = {
     # Arrays.
     "size": lambda: sash.rolling([1, 2], 0),
     "an unlawful algorithm": lambda: sash.rolling([1.0, 2.0], 2, agg="sum", algorithm="running"),
-    "an unlawful window": lambda: SubtractOnEvict("max"),
+    "an unlawful window": lambda: SubtractOnEvict("first", dtype="int64"),
     "out of a wrong type": lambda: sash.rolling(np.zeros(4), 2, out=np.zeros(3, np.int64)),
     "an empty window that is evicted": lambda: TwoStacks("max").evict(),
     "a value of a wrong type": lambda: TwoStacks("sum").insert("x"),

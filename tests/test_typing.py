@@ -13,11 +13,13 @@ import pytest
 pytest.importorskip("mypy")
 
 FOLDER = Path(__file__).parent / "typing"
+CACHE = FOLDER.parent.parent / ".mypy_cache" / "typing"
 
 
 def checked(name):
     """What mypy says of a file: (line, text) pairs."""
-    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", "--no-color-output", "--config-file", "", str(FOLDER / name)]
+    options = ["--strict", "--no-error-summary", "--no-color-output", "--config-file", "", "--cache-dir", str(CACHE)]
+    command = [sys.executable, "-m", "mypy", *options, str(FOLDER / name)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, check=False)
     assert done.returncode in (0, 1), done.stdout + done.stderr
     said = [re.match(r"(.*?):(\d+): (error|note): (.*)", line) for line in done.stdout.splitlines()]

@@ -34,6 +34,10 @@ class InvalidExpression(SashError, ValueError):
     """SQL text that cannot be parsed, or has no meaning over these columns."""
 
 
+class UndefinedValue(InvalidExpression):
+    """An expression has no value for some row, as a text that is no number has when it is cast to one."""
+
+
 class LateRow(SashError, ValueError):
     """A row out of order in a stream that was declared to be in order."""
 

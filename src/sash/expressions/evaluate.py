@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.errors import InvalidExpression
+from sash.errors import InvalidExpression, UndefinedValue
 from sash.expressions.arrays import all_valid, valid
 from sash.expressions.casts import attempt
 from sash.expressions.coercion import INT16, INT32, INT64, NULL, name_of
 from sash.expressions.nodes import Call, Cast, Constant, Field, Node
-from sash.expressions.table import Datum, Undefined
+from sash.expressions.table import Datum
 
 
 def evaluate(node: Node, table: pa.Table, text: str) -> pa.Array:
@@ -27,7 +27,7 @@ def evaluate(node: Node, table: pa.Table, text: str) -> pa.Array:
     except InvalidExpression as error:
         raise type(error)(f"{error} (in {text!r})") from error
     except pa.ArrowCapacityError as error:
-        raise Undefined(f"the text is longer than a column can hold (in {text!r})") from error
+        raise UndefinedValue(f"the text is longer than a column can hold (in {text!r})") from error
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         raise InvalidExpression(f"{text!r} cannot be computed: {str(error).splitlines()[0]}") from error
     return pa.repeat(value, table.num_rows) if isinstance(value, pa.Scalar) else value
@@ -60,7 +60,7 @@ class Evaluation:
             values = [pa.repeat(v, 1) for v in values] or [pa.nulls(1)]
         result = function.arrow(*values, type=node.type)
         if function.undefined and result.null_count and (all_valid(*values) & ~valid(result)).any():
-            raise Undefined(function.undefined)
+            raise UndefinedValue(function.undefined)
         return result[0] if is_one else result
 
     def _arguments(self, node: Call) -> list[Datum]:
@@ -82,7 +82,7 @@ class Evaluation:
         result = attempt(values, node.type)
         failed = _failed(values, result) if not node.tries and result.null_count > values.null_count else None
         if failed is not None and len(failed):
-            raise Undefined(f"{_shown(failed[0])} cannot be cast to {name_of(node.type)}; try_cast returns null there")
+            raise UndefinedValue(f"{_shown(failed[0])} cannot be cast to {name_of(node.type)}; try_cast returns null there")
         return result[0] if is_one else result
 
     def flags(self, condition: Datum, *, unknown: bool = False) -> pa.Array:
@@ -94,7 +94,7 @@ class Evaluation:
         """A node's value where only the rows that ``where`` selects need one: at the others it may be undefined, and is then null."""
         try:
             return self.of(node)
-        except Undefined:
+        except UndefinedValue:
             some = where()
             if some.true_count == len(some):
                 raise

@@ -122,6 +122,8 @@ def parse(text: str) -> Expression:
         details = getattr(error, "errors", None) or [{}]
         place = max(0, int(details[0].get("col") or len(text)) - len(details[0].get("highlight") or " "))
         reason = str(details[0].get("description") or error).rstrip(".")
+        if reason.startswith("Required keyword"):  # the parser speaks of its own classes
+            reason = "an operand or argument is missing"
         raise InvalidExpression(f"{text!r} is not an expression: {reason}\n  {text}\n  {' ' * min(place, len(text))}^") from error
     if isinstance(parsed, exp.Query | exp.Alias | exp.Command) or not isinstance(parsed, exp.Expression):
         raise InvalidExpression(f"{text!r} is not an expression over the row; write it without SELECT and AS")

@@ -20,10 +20,6 @@ Datum = Any
 """An Arrow array, or a scalar for all rows; at least one argument of a function is an array."""
 
 
-class Undefined(InvalidExpression):
-    """An expression has no value for some row."""
-
-
 @dataclass(frozen=True)
 class Typed:
     """A function's arguments, cast to the types that it works on, and its result's type."""
@@ -188,7 +184,6 @@ __all__ = [
     "Function",
     "Typed",
     "Typing",
-    "Undefined",
     "alike",
     "anything",
     "definer",

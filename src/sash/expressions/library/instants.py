@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from sash.errors import InvalidExpression
+from sash.errors import InvalidExpression, UndefinedValue
 from sash.expressions import decimals
 from sash.expressions.arrays import all_valid, from_numbers, numbers, spread, valid
 from sash.expressions.casts.numbers import saturated
@@ -29,7 +29,7 @@ from sash.expressions.coercion import (
 )
 from sash.expressions.coercion import timestamp as timestamp_type
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, definer
+from sash.expressions.table import Datum, Function, Typed, Typing, definer
 from sash.expressions.zones import DAY, to_instants, to_local
 
 define = definer(__name__)
@@ -76,13 +76,13 @@ def _from_epoch(unit: int) -> Callable[..., Datum]:
             exact = whole.astype(object) * unit
             if scale:
                 if (exact % 10**scale != 0).any():
-                    raise Undefined("timestamp_seconds would cut off digits below a microsecond; round first")
+                    raise UndefinedValue("timestamp_seconds would cut off digits below a microsecond; round first")
                 exact = exact // 10**scale
         else:
             exact = numbers(value).astype(object) * unit
         fits = ((exact >= -(1 << 63)) & (exact < 1 << 63)).astype(bool)
         if not (fits | ~known).all():
-            raise Undefined("the time lies outside the range of timestamps")
+            raise UndefinedValue("the time lies outside the range of timestamps")
         return from_numbers(np.where(fits, exact, 0).astype(np.int64), known, type)
 
     return arrow
@@ -130,10 +130,10 @@ def _shifted(towards: bool) -> Callable[..., Datum]:
             try:
                 result[here] = (to_local if towards else to_instants)(micros[here], name)
             except (pa.ArrowInvalid, ValueError) as error:
-                raise Undefined(f"{name!r} is no time zone") from error
+                raise UndefinedValue(f"{name!r} is no time zone") from error
         moved = result - micros  # at the ends of 64 bits it wraps around
         if (known & (np.abs(moved) > 2 * DAY)).any():
-            raise Undefined("the time lies outside the range of timestamps")
+            raise UndefinedValue("the time lies outside the range of timestamps")
         return from_numbers(result, known, type)
 
     return arrow

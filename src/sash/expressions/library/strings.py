@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sash.errors import InvalidExpression
+from sash.errors import InvalidExpression, UndefinedValue
 from sash.expressions.arrays import by_value, is_ascii, spread
 from sash.expressions.coercion import BINARY, BOOL, INT32, INT64, STRING, implicit
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, Undefined, definer, takes, text
+from sash.expressions.table import Datum, Function, Typed, Typing, definer, takes, text
 
 define = definer(__name__)
 
@@ -114,7 +114,7 @@ define("repeat", 2, text(INT32), _each(lambda s, k: s * max(k, 0)))
 
 def _part(value: str, delimiter: str, place: int) -> str:
     if place == 0:
-        raise Undefined("split_part counts from 1, or from -1 at the end; 0 is no place")
+        raise UndefinedValue("split_part counts from 1, or from -1 at the end; 0 is no place")
     parts = value.split(delimiter) if delimiter else [value]
     k = place - 1 if place > 0 else len(parts) + place
     return parts[k] if 0 <= k < len(parts) else ""
@@ -245,7 +245,7 @@ def _like_parts(pattern: str, escape: str) -> list[str | None]:
         if c == escape:
             following = pattern[place + 1 : place + 2]
             if following not in ("_", "%", escape) or not following:
-                raise Undefined(f"the pattern {pattern!r} has {escape!r} before a character that needs none, or at its end")
+                raise UndefinedValue(f"the pattern {pattern!r} has {escape!r} before a character that needs none, or at its end")
             parts.append(following)
             place += 2
             continue

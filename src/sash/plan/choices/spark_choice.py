@@ -51,8 +51,12 @@ def choose_spark(
     if requested != "auto" and requested not in STRATEGIES:
         raise InvalidArgument(f"plan must be one of auto, {', '.join(STRATEGIES)}; not {requested!r}")
     choice, reason = _general(plan, forms, why_not_catalyst)
-    if requested in ("auto", "plain") and (own := _why_plain(plan, why_not_native)) is not None:
-        choice, reason = "plain", own
+    if requested in ("auto", "plain"):
+        why_not = _why_not_plain(plan, why_not_native)
+        if why_not is None:
+            choice, reason = "plain", "no row is in two windows: Spark's own aggregation computes all of it"
+        elif requested == "plain":
+            reason = why_not
     if requested not in ("auto", choice):
         at = STRATEGIES.index(requested)
         if at < STRATEGIES.index(choice):
@@ -79,11 +83,13 @@ def with_runtime_choice(plan: Plan, decision: SparkDecision) -> SparkDecision:
     return replace(decision, or_rows=True, reasons=(*decision.reasons, reason))
 
 
-def _why_plain(plan: Plan, why_not_native: list[str | None]) -> str | None:
-    """Why Spark's own aggregation alone can compute the result; None if it cannot."""
-    if len(plan.queries) == 1 and not plan.empty and plan.queries[0].shape.lies_apart and all(u is None for u in why_not_native):
-        return "no row is in two windows: Spark's own aggregation computes all of it"
-    return None
+def _why_not_plain(plan: Plan, why_not_native: list[str | None]) -> str | None:
+    """Why Spark's own aggregation alone cannot compute the result; None if it can."""
+    if len(plan.queries) > 1 or not plan.queries[0].shape.lies_apart:
+        return "a row may be in several windows"
+    if plan.empty:
+        return "Spark's own aggregation has no windows without rows"
+    return next((reason for reason in why_not_native if reason is not None), None)
 
 
 def _general(plan: Plan, forms: list[Form | None], why_not_catalyst: list[str | None]) -> tuple[Strategy, str]:
