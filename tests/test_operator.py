@@ -553,6 +553,21 @@ def test_queries_come_and_go():
 # Snapshots that must be refused.
 
 
+@pytest.mark.parametrize("store", ["lazy", "eager"])
+@pytest.mark.parametrize("late", [[0], [0, 1], [-5, 1], [3, 0], [-5, -5]])
+def test_a_snapshot_between_steps_holds_rows_older_than_the_undivided_slice(store, late):
+    """Of windows that never end all old slices are joined at a step; a row among them has a slice of its own until the next one."""
+    op = sash.Operator(windows=W.unbounded(), aggs=[S.count().alias("n"), S.max("t").alias("m")], time="t", store=store, emit="update")
+    op.add(pa.table({"t": [0, 0, 1]}))
+    op.advance(0)
+    op.add(pa.table({"t": late}))
+    other = sash.Operator.restore(op.snapshot())
+    for each in (op, other):
+        each.add(pa.table({"t": [2]}))
+    assert other.advance(2).to_pylist() == op.advance(2).to_pylist()
+    assert other.close()["n"].to_pylist() == op.close()["n"].to_pylist()
+
+
 def test_damaged_and_foreign_snapshots_are_refused():
     op = sash.Operator(windows=W.tumbling(10), aggs=[S.sum("v")], time="t")
     op.add([{"t": 1, "v": 2}])

@@ -21,6 +21,7 @@ from sash.algorithms import driver
 from sash.algorithms.binding import Binding, bind_aggregate
 from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.errors import EmptyWindow, InvalidArgument, InvalidType, UnlawfulAlgorithm
+from sash.functions.call import Agg
 from sash.kernels import objects
 from sash.kernels.addresses import pointer
 from sash.kernels.compiler import Kernel, compiled
@@ -74,7 +75,9 @@ class WindowAlgorithm(ABC):
     buffers: tuple[str, ...]
     roll_function: ClassVar[Function] = driver.roll
 
-    def __init__(self, aggregate: Any, *, dtype: Any = None, capacity: int = SMALLEST_CAPACITY, exact: bool = True) -> None:
+    def __init__(
+        self, aggregate: Agg, *, dtype: npt.DTypeLike | None = None, capacity: int = SMALLEST_CAPACITY, exact: bool = True
+    ) -> None:
         if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
             raise InvalidArgument(f"capacity must be an integer of at least 1, not {capacity!r}")
         self._binding: Binding = bind_aggregate(aggregate, dtype, forced=not exact)

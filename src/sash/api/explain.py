@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
+import numpy.typing as npt
+
 from sash import threads
 from sash.algorithms.rolling import modules
 from sash.api.explain_tables import explain_request
@@ -20,7 +22,7 @@ from sash.plan.choices.rolling_choice import choose_holistic, decide
 from sash.plan.clock import ProcessingTime
 from sash.plan.options import Emit, Late, StreamOptions
 from sash.plan.request import Aggs, By, Request, Windows
-from sash.types import DurationLike
+from sash.types import ArrowData, DurationLike, PandasFrame, PolarsFrame, SparkFrame, Values
 from sash.windows.base import Window
 
 
@@ -39,7 +41,7 @@ class Explanation:
 
 @overload
 def explain(
-    data: Any,
+    data: npt.NDArray[Any] | Values,
     size: int,
     *,
     every: int = ...,
@@ -50,7 +52,7 @@ def explain(
 ) -> Explanation: ...
 @overload
 def explain(
-    data: Any,
+    data: ArrowData | SparkFrame | PandasFrame | PolarsFrame,
     *,
     windows: Windows,
     aggs: Aggs,

@@ -2,52 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
 from sash.columns import in_known_layouts
 from sash.errors import InvalidType
-
-
-class SparkFrame(Protocol):
-    """A Spark frame, classic or Connect, by a method that only these have."""
-
-    def withWatermark(self, eventTime: str, delayThreshold: str) -> Any: ...  # noqa: N802
-
-
-class PandasFrame(Protocol):
-    """A pandas frame, by a method that only these have."""
-
-    def iterrows(self) -> Any: ...
-
-
-class PolarsFrame(Protocol):
-    """A polars frame, by a method that only these have."""
-
-    def iter_rows(self) -> Any: ...
-
-
-FrameT = TypeVar("FrameT", bound=SparkFrame | PandasFrame | PolarsFrame)
-"""A frame that the result has the type of; matched by methods, since none of the three libraries needs to be installed."""
-
-
-class PandasSeries(Protocol):
-    """A pandas series, by methods that only these have."""
-
-    def to_frame(self) -> Any: ...
-    def reindex(self) -> Any: ...
-
-
-class PolarsSeries(Protocol):
-    """A polars series, by methods that only these have."""
-
-    def to_frame(self) -> Any: ...
-    def to_physical(self) -> Any: ...
-
-
-SeriesT = TypeVar("SeriesT", bound=PandasSeries | PolarsSeries)
-"""A series that the result has the type of."""
 
 
 def is_spark(data: Any) -> bool:

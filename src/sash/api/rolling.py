@@ -20,14 +20,14 @@ from sash.algorithms.binding import form_of
 from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run
 from sash.algorithms.two_stacks import TwoStacks
-from sash.api.frames import SeriesT, series_like
+from sash.api.frames import series_like
 from sash.columns import Array, Column
 from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import Agg, resolve
 from sash.functions.udaf import UserAggregate, user_type
 from sash.kernels.sources import may_return_none, read
 from sash.plan.choices.rolling_choice import choose_holistic, decide, note_rows
-from sash.types import dtype
+from sash.types import SeriesT, Values, dtype
 
 Device = Literal["auto", "cpu"]
 
@@ -73,7 +73,7 @@ def rolling(
 ) -> SeriesT: ...
 @overload
 def rolling(
-    values: Any,
+    values: Values,
     size: int,
     *,
     every: int = ...,

@@ -7,7 +7,7 @@ from typing import Any, overload
 
 import pyarrow as pa
 
-from sash.api.frames import FrameT, arrow_table, is_spark, library_of, like
+from sash.api.frames import arrow_table, is_spark, library_of, like
 from sash.columns import in_known_layouts
 from sash.errors import InvalidArgument, UnknownName
 from sash.plan.clock import ProcessingTime
@@ -18,7 +18,7 @@ from sash.plan.request import Aggs, By, Request, Windows
 from sash.slicing.batch.over import over_names, over_table
 from sash.slicing.batch.results import flat_names, flattened, output_schema
 from sash.slicing.batch.whole_table import aggregate_table
-from sash.types import DurationLike
+from sash.types import ArrowData, DurationLike, FrameT
 
 
 @overload
@@ -43,7 +43,7 @@ def aggregate(
 ) -> FrameT: ...
 @overload
 def aggregate(
-    data: Any,
+    data: ArrowData,
     *,
     windows: Windows,
     aggs: Aggs,
@@ -155,7 +155,7 @@ def over(
 ) -> FrameT: ...
 @overload
 def over(
-    data: Any,
+    data: ArrowData,
     *,
     windows: Windows,
     aggs: Aggs,

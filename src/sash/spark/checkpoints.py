@@ -10,11 +10,12 @@ from sash.slicing.persistence import encoding, manifests
 from sash.slicing.persistence.manifests import other_query
 from sash.spark.frames import QUERY
 from sash.spark.sql import quoted
+from sash.types import SparkFrame
 
 STATE_VARIABLE = "sash"
 
 
-def check(frame: Any, checkpoint: str) -> None:
+def check(frame: SparkFrame, checkpoint: str) -> None:
     """Raise `sash.errors.InvalidSnapshot` if a query cannot resume from a checkpoint, and name the difference.
 
     Without it, the first micro-batch that has rows fails with the same message. A folder in which no query has run yet is fine.
@@ -31,7 +32,8 @@ def check(frame: Any, checkpoint: str) -> None:
         query = out.writeStream.option("checkpointLocation", "checkpoints/hourly").start()
         ```
     """
-    requested = [f.metadata[QUERY] for f in frame.schema.fields if QUERY in (f.metadata or {})]
+    streaming: Any = frame
+    requested = [f.metadata[QUERY] for f in streaming.schema.fields if QUERY in (f.metadata or {})]
     if not requested:
         raise InvalidArgument(
             "frame is not a stream of sash.aggregate or sash.over, or it has lost the window column: check it before that"
@@ -40,7 +42,7 @@ def check(frame: Any, checkpoint: str) -> None:
         raise InvalidArgument(
             "plan='plain' uses Spark's own state, which does not record the query that it belongs to: there is nothing to compare with"
         )
-    for old in _queries(frame.sparkSession, str(checkpoint)):
+    for old in _queries(streaming.sparkSession, str(checkpoint)):
         problems = [other_query(old, json.loads(text)) for text in requested]
         if all(problem is not None for problem in problems):
             raise InvalidSnapshot(problems[0])

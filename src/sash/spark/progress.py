@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 STATE, INPUT, PLAIN = "sash", "sash:in", "sash:plain"
 MEASURED = (
@@ -24,6 +24,13 @@ MOST = ("open_windows", "reached")
 """Metrics that are reported as the maximum over all buckets; the others are summed."""
 
 
+class StreamingQuery(Protocol):
+    """A query of Structured Streaming, classic or Connect."""
+
+    @property
+    def recentProgress(self) -> Any: ...  # noqa: N802
+
+
 def _named(row: Any) -> dict[str, Any]:
     """Metrics by name; Connect has them as values and a schema."""
     metrics: dict[str, Any] = row.asDict()
@@ -32,7 +39,7 @@ def _named(row: Any) -> dict[str, Any]:
     return metrics
 
 
-def progress(query: Any) -> list[dict[str, Any]]:
+def progress(query: StreamingQuery) -> list[dict[str, Any]]:
     """What a streaming query's operators did in each of its recent micro-batches.
 
     Args:

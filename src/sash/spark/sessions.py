@@ -6,9 +6,12 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sash.errors import NoSpark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -20,7 +23,7 @@ ANY_SIZE = str((1 << 31) - 1)
 which takes longer than copying the row."""
 
 
-def session(cores: int | None = None, settings: Mapping[str, Any] | None = None) -> Any:
+def session(cores: int | None = None, settings: Mapping[str, Any] | None = None) -> SparkSession:
     """A Spark session on this machine for trying things: this interpreter for the workers, a partition per core, and no chatter.
 
     Any other session works as well; streams need Spark's RocksDB state store, which this one has.

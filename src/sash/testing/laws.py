@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +12,24 @@ from sash.algebra import Form, as_objects
 from sash.algebra.laws import LAWS, check_shape, counterexample, same_partial, same_value
 from sash.algorithms import Recalculate
 from sash.errors import BrokenLaw, InvalidArgument, SashError
-from sash.functions.call import resolve
+from sash.functions.call import Agg, resolve
 from sash.functions.udaf import UserAggregate
 from sash.testing.window_laws import check_window
 from sash.types import FLOATS, MACHINE_TYPES
 from sash.windows.base import Window
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
-def check_laws(aggregate: Any, *, inputs: Any = None, values: Any = None, examples: int = 200, tolerance: float = 1e-6) -> None:
+
+def check_laws(
+    aggregate: Agg | Window,
+    *,
+    inputs: str | Sequence[str] | None = None,
+    values: SearchStrategy[Any] | None = None,
+    examples: int = 200,
+    tolerance: float = 1e-6,
+) -> None:
     """Raise `sash.errors.BrokenLaw` with the simplest counterexample if an aggregate or a window breaks a law that it claims.
 
     Of an aggregate it checks that `lift` returns a partial of the declared shape, that the identity is neutral, that `combine` is

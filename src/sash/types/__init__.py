@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sash.types.data import ArrowData, FrameT, PandasFrame, PointLike, PolarsFrame, Rows, SeriesT, SparkFrame, Values
 from sash.types.durations import Duration, DurationLike
 from sash.types.machine import (
     DECIMAL_DIGITS_IN_64_BITS,
@@ -34,10 +35,19 @@ __all__ = [
     "MACHINE_TYPES",
     "SIGNED",
     "UNSIGNED",
+    "ArrowData",
     "Duration",
     "DurationLike",
+    "FrameT",
     "Measure",
+    "PandasFrame",
+    "PointLike",
+    "PolarsFrame",
     "Reading",
+    "Rows",
+    "SeriesT",
+    "SparkFrame",
+    "Values",
     "avg_type",
     "double_type",
     "dtype",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from sash.errors import InvalidWindow
-from sash.types import Duration, DurationLike
+from sash.types import Duration, DurationLike, PointLike
 from sash.windows.band import Band
 from sash.windows.base import Window, positive, row_count
 from sash.windows.last_rows import LastRows
@@ -130,7 +130,7 @@ def last_rows(n: int, every: DurationLike) -> Window:
     return LastRows(row_count(n, "n"), positive(every, "every"))
 
 
-def band(start: Any, end: Any) -> Window:
+def band(start: PointLike, end: PointLike) -> Window:
     """One window, from `start` to `end`.
 
     Args:

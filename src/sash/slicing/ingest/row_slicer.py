@@ -17,17 +17,15 @@ from sash.columns import arrow_column
 from sash.plan.logical import Plan
 from sash.slicing.bounds.slicer import MOST_EDGES, Locator, Slicer
 from sash.slicing.ingest.cut import gather_runs, join_runs
-from sash.slicing.ingest.slices import Slices
+from sash.slicing.ingest.slices import UNDIVIDED, Slices
 from sash.slicing.partials.stored import Kernels
 from sash.slicing.rows import order
 from sash.slicing.rows.inputs import Fields, fields, stored_fields, stored_form
-from sash.types import FAR_AHEAD, FAR_BACK
+from sash.types import FAR_AHEAD
 
 Array = npt.NDArray[Any]
 
 ONE_KEY = np.zeros(1, np.int64)
-UNDIVIDED = FAR_BACK
-"""The cell of slices that are older than every edge still needed: those of one key are joined."""
 
 
 class RowSlicer:

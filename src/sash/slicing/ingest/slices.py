@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from sash.slicing import validation
 from sash.slicing.bounds.view import View
+from sash.types import FAR_BACK
 
 Array = npt.NDArray[Any]
 
@@ -17,9 +18,16 @@ FEWEST = 64
 """The smallest capacity of arrays that slices are appended to."""
 
 
-@dataclass(frozen=True)
+UNDIVIDED = FAR_BACK
+"""The cell of slices that are older than every edge still needed: those of one key are joined."""
+
+
+@dataclass(eq=False)
 class Slices:
-    """Slices of many keys, sorted by key, then first row."""
+    """Slices of many keys, sorted by key, then first row.
+
+    The fields are not replaced, but kernels write into the arrays: partials are added to slices in place, and new slices into ``buffer``.
+    """
 
     key: Array
     cell: Array
@@ -72,7 +80,7 @@ class Slices:
     def beginning(self, count: int) -> Slices:
         """The first ``count`` slices as views; the arrays behind them are their spare capacity."""
         slices = self.rebuilt([whole[:count] for whole in self.columns()])
-        object.__setattr__(slices, "buffer", self)
+        slices.buffer = self
         return slices
 
     def copy(self) -> Slices:
@@ -138,7 +146,10 @@ def validated(columns: list[Array], like: Slices, key_count: int, what: str) -> 
     for included in slices.included_counts:
         if (included < 0).any() or (included > slices.count).any():
             raise validation.damaged(what, "it has a slice of which an aggregate has seen more rows than there are")
-    in_order = (slices.key[1:] > slices.key[:-1]) | ((slices.key[1:] == slices.key[:-1]) & (slices.first[1:] >= slices.last[:-1]))
+    # A row that is older than every edge still needed has a slice of its own until the next step joins it to the undivided one.
+    undivided = slices.cell == UNDIVIDED
+    apart = (slices.first[1:] >= slices.last[:-1]) | ((undivided[1:] | undivided[:-1]) & (slices.first[1:] >= slices.first[:-1]))
+    in_order = (slices.key[1:] > slices.key[:-1]) | ((slices.key[1:] == slices.key[:-1]) & apart)
     if not in_order.all():
         raise validation.damaged(what, "its slices are not in order")
     return slices

@@ -17,8 +17,8 @@ from sash.slicing import validation
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.fold import Fold
-from sash.slicing.ingest.row_slicer import UNDIVIDED, RowSlicer
-from sash.slicing.ingest.slices import Slices, by_key, validated, view_of
+from sash.slicing.ingest.row_slicer import RowSlicer
+from sash.slicing.ingest.slices import UNDIVIDED, Slices, by_key, validated, view_of
 from sash.slicing.partials.column_partials import Partials
 from sash.slicing.partials.stored import StoredPartials
 from sash.slicing.partials.tree import SliceTree

@@ -25,7 +25,7 @@ from sash.slicing.persistence.engine_state import Counts
 from sash.slicing.rows.intake import in_schema, to_batches
 from sash.slicing.stream.engine import Engine
 from sash.slicing.stream.undecided import UndecidedRows
-from sash.types import DurationLike
+from sash.types import DurationLike, PointLike, Rows
 from sash.windows.base import Window
 
 
@@ -118,7 +118,7 @@ class Operator:
 
     # Rows in.
 
-    def add(self, batch: Any) -> pa.Table | None:
+    def add(self, batch: Rows) -> pa.Table | None:
         """Take rows in.
 
         Args:
@@ -188,7 +188,7 @@ class Operator:
 
     # Results out.
 
-    def advance(self, watermark: Any) -> pa.Table:
+    def advance(self, watermark: PointLike) -> pa.Table:
         """Say that no older row is expected, and return the results that are ready.
 
         Args:
