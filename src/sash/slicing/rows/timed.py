@@ -77,8 +77,3 @@ def check_span(first: int, last: int, name: str) -> None:
             f"the time column {name!r} holds a value beyond ±2**61; windows around it cannot be computed in 64 bits "
             "(nanoseconds reach from 1896 to 2043: cast such a column to microseconds)"
         )
-
-
-def ids_of(count: int, first: int) -> Array:
-    """The numbers of the next ``count`` rows."""
-    return np.arange(first, first + count)
