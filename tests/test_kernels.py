@@ -17,7 +17,7 @@ import sash
 from sash.aggregates import named
 from sash.algorithms import blocks, flat_fat, reduce, running
 from sash.algorithms.rolling import make_output
-from sash.errors import RefusedCache, UncompilableFunction
+from sash.errors import RefusedCache, UncompilableFunction, UserFunctionFailed
 from sash.kernels import sources, store
 from sash.kernels.compiler import compiled
 from sash.kernels.generate import WORDS, generate, interpret, vector_reason, vector_width
@@ -317,6 +317,37 @@ def test_what_numba_cannot_compile_is_named():
     own = make(lift=lift, combine=combine, lower=uses_a_set)
     with pytest.raises(UncompilableFunction, match=r"uses_a_set \(test_kernels.py, line \d+\)"):
         sash.rolling(np.zeros(5), 2, agg=own)
+
+
+def test_functions_may_have_positional_only_parameters():
+    def lift(v, /):
+        return (v,)
+
+    def combine(a, b, /):
+        return (a[0] + b[0],)
+
+    def lower(s, /):
+        return s[0]
+
+    assert sash.rolling(np.arange(5), 2, agg=make(lift=lift, combine=combine, lower=lower)).tolist() == [1, 3, 5, 7]
+
+
+def test_a_function_that_fails_while_it_runs_is_not_called_uncompilable():
+    def lift(v):
+        if v == 3:
+            raise ValueError("three")
+        return (v,)
+
+    def combine(a, b):
+        return (a[0] + b[0],)
+
+    def lower(s):
+        return s[0]
+
+    own = make(lift=lift, combine=combine, lower=lower)
+    assert sash.rolling(np.arange(3), 2, agg=own).tolist() == [1, 3]
+    with pytest.raises(UserFunctionFailed, match="own.*raised an error while it ran"):
+        sash.rolling(np.arange(5), 2, agg=own)
 
 
 def scaled(x, k=3):

@@ -103,13 +103,14 @@ class _Reader(ast.NodeTransformer):
     def source(self, definition: ast.FunctionDef, name: str) -> Source:
         if definition.args.vararg or definition.args.kwarg or definition.args.kwonlyargs:
             raise self.fail(definition, "only positional arguments can be compiled, no *args, **kwargs or keyword-only ones")
-        self.local = {arg.arg for arg in definition.args.args}
+        parameters = [arg.arg for arg in (*definition.args.posonlyargs, *definition.args.args)]
+        self.local = set(parameters)
         self.local |= {n.id for n in ast.walk(definition) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
         folded = ast.FunctionDef(
             name=name,
             args=ast.arguments(
                 posonlyargs=[],
-                args=[ast.arg(arg=arg.arg) for arg in definition.args.args],
+                args=[ast.arg(arg=parameter) for parameter in parameters],
                 kwonlyargs=[],
                 kw_defaults=[],
                 defaults=[self.visit(default) for default in definition.args.defaults],

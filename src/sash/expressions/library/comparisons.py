@@ -24,7 +24,7 @@ from sash.expressions.coercion import (
     narrowest_decimal,
 )
 from sash.expressions.nodes import Node
-from sash.expressions.table import Datum, Function, Typed, Typing, alike, definer
+from sash.expressions.table import Datum, Function, Typed, alike, anything, definer
 
 define = definer(__name__)
 
@@ -93,10 +93,6 @@ define("least", (2, 255), alike(reads_text=False), lambda *values, type: reduce(
 # Null and NaN.
 
 
-def _any_type(returns: pa.DataType) -> Typing:
-    return lambda function, arguments, zone: Typed(arguments, returns)
-
-
 def _is_nan(value: Datum, *, type: pa.DataType) -> Datum:
     return pc.fill_null(pc.is_nan(value), False)
 
@@ -106,6 +102,6 @@ def _nan_typing(function: Function, arguments: list[Node], zone: str) -> Typed:
     return Typed([value if is_float(value.type) else implicit(value, DOUBLE, function.title)], BOOL)
 
 
-define("isnull", 1, _any_type(BOOL), lambda v, *, type: pc.is_null(v), "is_null", keeps_nulls=True)
-define("isnotnull", 1, _any_type(BOOL), lambda v, *, type: pc.is_valid(v), "is_not_null", keeps_nulls=True)
+define("isnull", 1, anything(BOOL), lambda v, *, type: pc.is_null(v), "is_null", keeps_nulls=True)
+define("isnotnull", 1, anything(BOOL), lambda v, *, type: pc.is_valid(v), "is_not_null", keeps_nulls=True)
 define("isnan", 1, _nan_typing, _is_nan, "is_nan", keeps_nulls=True)
