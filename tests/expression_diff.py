@@ -76,7 +76,7 @@ def spark_columns(frame: Any, texts: list[str]) -> dict[str, Any]:
 
 
 KNOWN: dict[str, Callable[[str, Any, Any], bool]] = {
-    "Spark rounds a decimal to 34 digits where it changes its sign": lambda text, a, b: (
+    "Spark rounds a decimal to 34 digits when it is negated": lambda text, a, b: (
         isinstance(b, Error) and "rounded half up from" in b.message and ("d38" in text or "12345678901234567890" in text)
     ),
     "A timestamp without a zone is cast to a number as UTC; Spark has no such cast": lambda text, a, b: (
@@ -92,17 +92,17 @@ KNOWN: dict[str, Callable[[str, Any, Any], bool]] = {
     "Some text that Spark's grammar refuses is read": lambda text, a, b: isinstance(b, Error) and b.refused and not b.message.strip(),
     "Intervals are not cast to numbers": lambda text, a, b: isinstance(a, Error) and "no cast from interval" in a.message,
     "Intervals are not written as text": lambda text, a, b: isinstance(a, Error) and "interval day to second to string" in a.message,
-    "Spark's cast of a decimal to a timestamp wraps around; ours is refused": lambda text, a, b: (
+    "Spark's cast of a decimal to a timestamp wraps around; Sash refuses it": lambda text, a, b: (
         "as timestamp)" in text and ("1234567890" in text or "d38" in text)
     ),
-    "Spark's try_ functions of text and times also take errors of their arguments for null": lambda text, a, b: (
+    "Spark's try_ functions of text and times also return null for errors in their arguments": lambda text, a, b: (
         isinstance(a, Error) and not a.refused and re.search("try_(add|subtract|multiply|divide|mod)", text) is not None
     ),
-    "Spark compares a null with a constant outside of its type's range as false; ours is null": lambda text, a, b: (
+    "Spark compares a null with a constant outside of its type's range as false; in Sash it is null": lambda text, a, b: (
         any(huge in text for huge in ("12345678901234567890", "99999999999999999999"))
         and any(op in text for op in ("=", "<", ">", " in ", "between"))
     ),
-    "At the ends of 64 bits of microseconds Spark raises in some functions of times; ours give a value, or null": lambda text, a, b: (
+    "At the ends of 64 bits of microseconds Spark raises in some functions of times; Sash returns a value, or null": lambda text, a, b: (
         isinstance(b, Error) and "long overflow" in b.message and "timestamp" in text
     ),
     "Of dates after the year 32767 only sums and differences are right": lambda text, a, b: (

@@ -23,7 +23,7 @@ def resident() -> int:
     found = [0]
     for status in Path("/proc").glob("[0-9]*/status"):
         with contextlib.suppress(OSError):
-            if b"pyspark.daemon" in (status.parent / "cmdline").read_bytes():
+            if b".daemon" in (status.parent / "cmdline").read_bytes():
                 found += [int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmRSS")]
     return max(found)
 

@@ -135,7 +135,7 @@ def test_executors_and_python_workers_that_are_killed_alone(tmp_path, spark):
             if what == "executor":
                 victims = cluster.executors()
             else:
-                victims = [v for w in cluster.workers for v in descendants(w.pid, named=b"pyspark.daemon")]
+                victims = [v for w in cluster.workers for v in descendants(w.pid, named=b".daemon")]
             if victims:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(rng.choice(victims), signal.SIGKILL)

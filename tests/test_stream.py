@@ -364,7 +364,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
             sash.aggregate(frame, **request)
 
     refused("emit='final' emits a window when the watermark passes its end, and there is none", watermark=None)
-    refused("emit='update' gives a window when", watermark=None, emit="update")
+    refused("emit='update' emits a window when", watermark=None, emit="update")
     refused("lateness must not be negative", lateness="-1 second")
     refused("late='output' is for sash.Operator", late="output")
     refused("empty=True is for batch", empty=True)
