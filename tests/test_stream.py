@@ -376,7 +376,7 @@ def test_bad_requests_on_streams_say_what_is_wrong(folder, spark):
     refused("plan must be one of auto, plain, fragments, rows", plan="catalyst")
     refused("plan='fragments' is not possible here", plan="fragments", windows=W.rows(3))
     refused("give an integer in the column's own unit|does not fit", kind=InvalidWindow, time="v")
-    refused("watermark is 3600, and the measure is of type timestamp", kind=InvalidWindow, watermark=3600)
+    refused("watermark is 3600, and the time column is of type timestamp", kind=InvalidWindow, watermark=3600)
     refused("watermark 1 month: months and years have no fixed length", kind=InvalidWindow, watermark="1 month")
     refused("time", kind=(InvalidType, InvalidArgument), time="k")
     refused("max_ahead compares with the clock", time="v", max_ahead="1 hour", watermark=1, windows=W.tumbling(5))
