@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from sash.errors import NoSpark
@@ -65,7 +66,7 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
         # What streams need, and what makes a micro-batch write its changes instead of whole files.
         PROVIDER: ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        DAEMON: "sash.spark.daemon",
+        **({DAEMON: "sash.spark.daemon"} if _is_installed() else {}),
     }
     builder = SparkSession.builder
     for name, value in {**defaults, **(settings or {})}.items():
@@ -73,3 +74,11 @@ def session(cores: int | None = None, settings: Mapping[str, Any] | None = None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return builder.getOrCreate()
+
+
+def _is_installed() -> bool:
+    """Whether new processes can import Sash; one that is only on this process's path, they may not have."""
+    try:
+        return bool(version("sash"))
+    except PackageNotFoundError:
+        return False
