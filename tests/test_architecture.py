@@ -12,7 +12,7 @@ import sash
 
 ROOT = Path(sash.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))
-CORE = ("algebra", "algorithms", "kernels", "plan", "slicing")
+CORE = ("algebra", "algorithms", "expressions", "kernels", "plan", "slicing", "spark")
 STORES = {"PartialsOnly", "SlicesWithRows", "SortedRowStore", "InOrderStore", "ClosingMarks", "SliceStore"}
 SHAPES = {
     "Periodic", "Gaps", "Ranks", "Marks", "RowsBefore", "Everything", "Trailing", "TrailingRows", "ContextFreeWindow", "ContextAwareWindow",
@@ -46,7 +46,7 @@ def test_only_windows_and_bounds_know_shapes():
     assert not [(str(path.relative_to(ROOT)), shapes) for path in others if path != laws and (shapes := classes_looked_for(path) & SHAPES)]
 
 
-@pytest.mark.parametrize("part", CORE)
+@pytest.mark.parametrize("part", [*CORE, "api", "bench", "demo", "testing", "windows"])
 def test_files_fit_in_the_head(part):
     long = {
         str(p.relative_to(ROOT)): n
@@ -69,6 +69,6 @@ def test_no_two_modules_of_the_core_have_one_name():
 
 
 def test_packages_say_what_lives_in_them():
-    packages = [p for p in FILES if p.name == "__init__.py" and p.relative_to(ROOT).parts[0] == "slicing"]
+    packages = [p for p in FILES if p.name == "__init__.py" and p.relative_to(ROOT).parts[0] in ("slicing", "spark")]
     assert len(packages) > 8
     assert all(ast.get_docstring(ast.parse(p.read_text())) for p in packages)

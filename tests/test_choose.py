@@ -18,8 +18,8 @@ from sash.plan.choices.store_choice import choose_store
 from sash.plan.logical import Query, make_plan
 from sash.plan.request import Request
 from sash.slicing.rows.inputs import stored_form
-from sash.spark.catalyst import why_not_catalyst
-from sash.spark.native import why_not_native
+from sash.spark.language.catalyst import why_not_catalyst
+from sash.spark.language.native import why_not_native
 from sash.types import Measure
 from tests.own_aggregates import affine
 

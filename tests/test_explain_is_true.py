@@ -220,7 +220,7 @@ FRAMES = {
 @pytest.mark.parametrize("requested", ["auto", "fragments", "rows"])
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames(name, requested, spark, monkeypatch):
-    from sash.spark import batch
+    from sash.spark.batch import batch_frames
 
     if requested != "auto" and STRATEGIES.index(requested) < STRATEGIES.index(name):
         pytest.skip("a more special strategy than the windows allow is refused")
@@ -229,7 +229,7 @@ def test_frames(name, requested, spark, monkeypatch):
     def recording(strategy, function):
         return lambda prepared: ran.append(strategy) or function(prepared)
 
-    monkeypatch.setattr(batch, "STRATEGIES", {n: recording(n, f) for n, f in batch.STRATEGIES.items()})
+    monkeypatch.setattr(batch_frames, "STRATEGIES", {n: recording(n, f) for n, f in batch_frames.STRATEGIES.items()})
     frame = spark.range(100).selectExpr("timestamp_millis(id * 100) as t", "id as v")
     request = {**FRAMES[name], "aggs": [S.sum("v")], "time": "t", "plan": requested}
     plan = sash.explain(frame, **request)
@@ -240,11 +240,11 @@ def test_frames(name, requested, spark, monkeypatch):
 @pytest.mark.parametrize(("window", "aggregate"), [(W.tumbling("1 second"), "sum"), (W.tumbling("1 second"), "first"), (W.rows(3), "sum")])
 @pytest.mark.parametrize("requested", ["auto", "rows"])
 def test_streaming_frames(window, aggregate, requested, spark, monkeypatch):
-    from sash.spark import stream
+    from sash.spark.streams import stream_frames
 
     ran = []
-    make = stream.MakePayloads
-    monkeypatch.setattr(stream, "MakePayloads", lambda *args: ran.append(args[2]) or make(*args))
+    make = stream_frames.MakePayloads
+    monkeypatch.setattr(stream_frames, "MakePayloads", lambda *args: ran.append(args[2]) or make(*args))
     frame = spark.readStream.format("rate").load().selectExpr("timestamp as t", "value as v")
     request = {"windows": window, "aggs": [getattr(S, aggregate)("v")], "time": "t", "watermark": "1 second", "plan": requested}
     plan = sash.explain(frame, **request)

@@ -16,7 +16,7 @@ from sash import windows as W
 from sash.plan.logical import make_plan
 from sash.plan.request import Request
 from sash.slicing.rows.order import FEW, of_keys_and_times, sorted_order
-from sash.spark.row_order import ORDER, TIME_BITS, ordered
+from sash.spark.workers.row_order import ORDER, TIME_BITS, ordered
 
 TIMES = st.integers(-5, 5) | st.integers(-(1 << 61), 1 << 61)
 TIES = st.none() | st.sampled_from([0.0, 1.5, math.inf, -math.inf, math.nan])

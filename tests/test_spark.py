@@ -20,7 +20,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.errors import IntegerOverflow, InvalidArgument, InvalidExpression, InvalidType, InvalidWindow, UnknownName
-from sash.spark import batch
+from sash.spark.batch import batch_frames
 from tests import spark_cases
 from tests.own_windows import Faulty
 from tests.spark_cases import COMMON, ORDERED, SECONDS, TRAILING, alike, assert_same, compare, compare_over, rows
@@ -72,7 +72,7 @@ def test_nothing_and_one_row(spark, count):
 
 def test_keys_with_more_rows_than_are_held_at_once(frame, table, monkeypatch):
     """A key then goes through in pieces, and carries its open windows on."""
-    monkeypatch.setattr(batch, "ROWS_AT_ONCE", 16)
+    monkeypatch.setattr(batch_frames, "ROWS_AT_ONCE", 16)
     for name in (
         "common, sliding",
         "others, session",
@@ -494,7 +494,7 @@ def test_decimals_at_the_end_of_their_type(spark):
 def test_a_worker_that_lacks_something_says_what(frame):
     """The function that is sent looks before it leaps; here its modules are taken away one by one."""
     from sash.plan.request import Request
-    from sash.spark.tasks import MakeFragments, worker_function
+    from sash.spark.workers.batch_tasks import MakeFragments, worker_function
 
     task = MakeFragments(Request.of(W.tumbling("1 second"), [S.count()], None, "t"), pa.schema([("t", pa.timestamp("us", "UTC"))]), 10)
     run = worker_function(task, ["t"])

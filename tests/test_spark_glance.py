@@ -7,7 +7,7 @@ import pytest
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.spark import glance
+from sash.spark.batch import glance
 
 ROWS = 1 << 11
 

@@ -15,9 +15,9 @@ from sash.plan.logical import make_plan
 from sash.plan.request import Request
 from sash.slicing.batch.fragments import CELL, FIRST, Fragments
 from sash.slicing.batch.time_blocks import BLOCK, block_of
-from sash.spark import batch
-from sash.spark.runs import Runs
-from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows
+from sash.spark.batch import batch_frames
+from sash.spark.workers.batch_tasks import AggregateRows, Assemble, MakeFragments, OverRows
+from sash.spark.workers.runs import Runs
 from tests import window_oracle
 from tests.own_aggregates import affine
 from tests.spark_cases import assert_same, window_keys
@@ -132,7 +132,8 @@ def test_a_worker_holds_more_rows_where_they_become_few_windows():
     schema = pa.schema([("t", pa.timestamp("us", "UTC")), ("v", pa.int64())])
 
     def at_once(windows, **more):
-        return batch.rows_at_once(make_plan(schema, Request.of(windows, [S.sum("v")], None, "t", **more))) // batch.ROWS_AT_ONCE
+        plan = make_plan(schema, Request.of(windows, [S.sum("v")], None, "t", **more))
+        return batch_frames.rows_at_once(plan) // batch_frames.ROWS_AT_ONCE
 
     assert at_once(W.tumbling("1 minute")) == 4
     assert at_once(W.session("1 minute")) == 4

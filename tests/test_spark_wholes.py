@@ -13,7 +13,7 @@ import pytest
 import sash
 from sash import functions as S
 from sash import windows as W
-from sash.spark.packing import packing
+from sash.spark.language.packing import packing
 
 NAN, INF = float("nan"), float("inf")
 TYPES = {

@@ -331,7 +331,7 @@ def test_segments_of_rows_are_joined():
 def test_buckets_are_spread_evenly(spark):
     from pyspark.sql import functions as F
 
-    from sash.spark.buckets import labels, spark_hash
+    from sash.spark.workers.buckets import labels, spark_hash
 
     for count in (1, 3, 16, 40):
         numbers = labels(count)

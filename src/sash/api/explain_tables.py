@@ -26,8 +26,8 @@ def explain_request(data: Any, request: Request, options: StreamOptions) -> list
     check_engine(data, options)
     if not is_spark(data):
         return _explain_table(data, request)
-    from sash.spark.explain import explain_frame, explain_stream
-    from sash.spark.frames import with_key_columns
+    from sash.spark.explain_spark import explain_frame, explain_stream
+    from sash.spark.language.spark_frames import with_key_columns
 
     frame, request = with_key_columns(data, request)
     return explain_stream(frame, request, options) if frame.isStreaming else explain_frame(frame, request, options.plan)

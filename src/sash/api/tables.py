@@ -122,9 +122,9 @@ def aggregate(
         watermark=watermark, lateness=lateness, emit=emit, late=late, idle=idle, max_ahead=max_ahead, buckets=buckets, plan=plan
     )
     if is_spark(data):
-        from sash.spark.batch import aggregate_frame
-        from sash.spark.frames import flattened_frame, with_key_columns
-        from sash.spark.stream import aggregate_stream
+        from sash.spark.batch.batch_frames import aggregate_frame
+        from sash.spark.language.spark_frames import flattened_frame, with_key_columns
+        from sash.spark.streams.stream_frames import aggregate_stream
 
         data, request = with_key_columns(data, request)
         check_engine(data, options)
@@ -208,9 +208,9 @@ def over(
     request = Request.of(windows, aggs, by, time, order_by, trailing=True)
     options = StreamOptions.of(watermark=watermark, late=late, max_ahead=max_ahead, buckets=buckets)
     if is_spark(data):
-        from sash.spark.batch import over_frame
-        from sash.spark.frames import with_key_columns
-        from sash.spark.stream import over_stream
+        from sash.spark.batch.batch_frames import over_frame
+        from sash.spark.language.spark_frames import with_key_columns
+        from sash.spark.streams.stream_frames import over_stream
 
         frame, request = with_key_columns(data, request)
         result = over_stream(frame, request, options) if frame.isStreaming else over_frame(frame, request)

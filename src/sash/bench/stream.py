@@ -6,7 +6,6 @@ import os
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import sash
 from sash import functions as S
 from sash import windows as W
 from sash.bench.harness import Figure, Report, doing, in_turns, new_report, number, same
+from sash.bench.stream_runs import PHASES, Run, phases, size_of, together
 from sash.spark.sessions import PROVIDER
 
 SLIDE, ADVANCE = 10, 15
@@ -28,47 +28,10 @@ AGGREGATES = [S.sum("v").alias("total"), S.count("v").alias("amount"), S.max("v"
 STORES = {name: f"org.apache.spark.sql.execution.streaming.state.{name}StateStoreProvider" for name in ("RocksDB", "HDFSBacked")}
 SLIDES: tuple[tuple[int, float, float | None], ...] = ((60, 1.8, 2.5), (600, 5.0, None), (3600, 20.0, None))
 """Slides per window, and the bounds for few keys: what must be reached, and the aim."""
-PHASES: dict[str, tuple[str, ...]] = {
-    "in all": ("triggerExecution",),
-    "offsets and logs": ("latestOffset", "getBatch", "walCommit", "commitOffsets"),
-    "planning": ("queryPlanning",),
-    "running": ("addBatch",),
-    "of it, commit of the state": (),
-    "without rows": (),
-}
-"""What a micro-batch's time is made of, and Spark's names for it; the last is a whole micro-batch without rows."""
 WARM = 2
 """How many micro-batches after the one that fills the windows are not measured."""
 ROUNDS = 3
 """How often each of several streams is run, in turns."""
-
-
-@dataclass
-class Run:
-    """The measurements of one run of a stream."""
-
-    seconds: list[float]
-    """Of each measured micro-batch."""
-    answer: list[float]
-    read: float
-    written: float
-    checkpoint: int
-    state: int
-    phases: dict[str, float]
-    """Median milliseconds of a micro-batch's parts, as Spark reports them."""
-    worst: list[float] = field(default_factory=list)
-    """For each run, the longest micro-batch over the median."""
-
-    @property
-    def median(self) -> float:
-        return float(np.median(self.seconds))
-
-
-def together(runs: list[Run]) -> Run:
-    """Several runs of one stream as one."""
-    seconds = [taken for run in runs for taken in run.seconds]
-    parts = {name: float(np.median([run.phases[name] for run in runs])) for name in runs[0].phases}
-    return replace(runs[0], seconds=seconds, phases=parts, worst=[max(run.seconds) / run.median for run in runs])
 
 
 def measure(*, quick: bool = False, data: Path | None = None) -> Report:
@@ -385,23 +348,3 @@ class Bench:
         for q in (50, 99):
             mine, peer = (float(np.percentile(latencies[w], q)) if latencies[w] else float("nan") for w in ("sash", "F.window"))
             add(Figure(f"latency of a window's result, 16 keys, 1 s triggers, p{q}", mine, "s", note=f"Spark's own {number(peer)} s"))
-
-
-def phases(entries: list[Any], every: list[Any]) -> dict[str, float]:
-    """The parts of micro-batches, and what one without rows takes."""
-
-    def median(values: list[float]) -> float:
-        return float(np.median(values)) if values else float("nan")
-
-    def of(entry: Any, *names: str) -> float:
-        return float(sum(entry.durationMs.get(n, 0) for n in names))
-
-    parts = {name: median([of(p, *spark) for p in entries]) for name, spark in PHASES.items() if spark}
-    parts["of it, commit of the state"] = median([max((s.commitTimeMs for s in p.stateOperators), default=0) for p in entries])
-    parts["without rows"] = median([float(p.batchDuration) for p in every if not p.numInputRows and p.durationMs.get("addBatch")])
-    return parts
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of all files in a folder."""
-    return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sash.spark.checkpoints import check
-from sash.spark.progress import progress
 from sash.spark.sessions import session
 from sash.spark.shipping import ship
+from sash.spark.streams.checkpoints import check
+from sash.spark.streams.progress import progress
 
 __all__ = ["check", "progress", "session", "ship"]

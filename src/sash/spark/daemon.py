@@ -18,8 +18,8 @@ PRELOADED = (
     "llvmlite.binding",
     "datasketches",
     "pyspark.worker",
-    "sash.spark.tasks",
-    "sash.spark.stream_tasks",
+    "sash.spark.workers.batch_tasks",
+    "sash.spark.workers.stream_tasks",
 )
 """Modules that start no threads when they are imported, so that a fork is safe. numba is not among them: only compiling needs it."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from sash import errors
 from sash._version import __version__
-from sash.spark.frames import is_connect
+from sash.spark.language.spark_frames import is_connect
 
 _archives: list[bytes] = []
 

@@ -30,7 +30,7 @@ def block_of(ticks: Array, length: int) -> Array:
     """The number of the block that each tick lies in.
 
     Blocks begin half-way between multiples of their length: rows tend to begin at round times, and where a block begins, a halo is sent
-    to two. :func:`sash.spark.sql.block_of` is the same for Spark.
+    to two. :func:`sash.spark.language.sql.block_of` is the same for Spark.
     """
     blocks: Array = (ticks + length // 2) // length
     return blocks

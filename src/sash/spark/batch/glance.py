@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from sash.plan.logical import Plan
-from sash.spark import sql
-from sash.spark.frames import functions_for, is_connect
+from sash.spark.language import sql
+from sash.spark.language.spark_frames import functions_for, is_connect
 
 ROWS = 1 << 16
 """The size of the sample."""

@@ -14,14 +14,15 @@ from sash.plan.request import Request
 from sash.slicing.batch.fragments import CELL, FIRST, Layout
 from sash.slicing.batch.results import output_schema
 from sash.slicing.batch.time_blocks import BLOCK
-from sash.spark import needs, sql
-from sash.spark.catalyst import CATALYST_AGGREGATES, input_type
-from sash.spark.frames import TIME_WINDOW, functions_for, with_metadata
-from sash.spark.glance import either
-from sash.spark.native import Rows, native_expression
-from sash.spark.prepare import Prepared, check_carried, over_schema, prepare
-from sash.spark.tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, worker_function
-from sash.spark.types import spark_schema
+from sash.spark import needs
+from sash.spark.batch.glance import either
+from sash.spark.batch.prepare import Prepared, check_carried, over_schema, prepare
+from sash.spark.language import sql
+from sash.spark.language.catalyst import CATALYST_AGGREGATES, input_type
+from sash.spark.language.native import Rows, native_expression
+from sash.spark.language.spark_frames import TIME_WINDOW, functions_for, with_metadata
+from sash.spark.language.spark_types import spark_schema
+from sash.spark.workers.batch_tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, worker_function
 
 ROWS_AT_ONCE = 1 << 20
 """A worker reads at least this many rows, or slices, into memory at once, if the partition has as many."""

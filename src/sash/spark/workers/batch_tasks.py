@@ -29,9 +29,9 @@ from sash.slicing.batch.whole_table import aggregate_table
 from sash.slicing.stream.operator import Operator
 from sash.slicing.stream.trail import Trail, over_rows
 from sash.spark import shipping
-from sash.spark.own_code import by_value, own_functions, own_sources
-from sash.spark.pieces import Piece, full_tables, pieces
-from sash.spark.row_order import floor, ordered
+from sash.spark.workers.own_code import by_value, own_functions, own_sources
+from sash.spark.workers.pieces import Piece, full_tables, pieces
+from sash.spark.workers.row_order import floor, ordered
 
 Array = npt.NDArray[Any]
 Batches = Iterable[pa.RecordBatch]
@@ -187,7 +187,7 @@ def worker_function(task: Task, names: list[str]) -> Callable[[Iterator[pa.Recor
     payload, load = pack_task(task, task.request, names), guarded_import()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from load("sash.spark.tasks").perform(payload, batches)
+        yield from load("sash.spark.workers.batch_tasks").perform(payload, batches)
 
     return run
 

@@ -8,8 +8,8 @@ from typing import Any
 from sash.errors import InvalidArgument, InvalidSnapshot
 from sash.slicing.persistence import encoding, manifests
 from sash.slicing.persistence.manifests import other_query
-from sash.spark.frames import QUERY
-from sash.spark.sql import quoted
+from sash.spark.language.spark_frames import QUERY
+from sash.spark.language.sql import quoted
 from sash.types import SparkFrame
 
 STATE_VARIABLE = "sash"

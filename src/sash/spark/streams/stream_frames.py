@@ -19,18 +19,19 @@ from sash.plan.request import Request
 from sash.slicing.persistence import descriptions
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.stream.emission import emitted_schema
-from sash.spark import needs, sql
-from sash.spark.batch import ROWS_AT_ONCE
-from sash.spark.buckets import labels
-from sash.spark.frames import QUERY, TIME_WINDOW, functions_for, with_metadata
-from sash.spark.plain_stream import plain_stream, why_not_plain
-from sash.spark.prepare import check_carried, check_case, narrow_down, over_schema
-from sash.spark.progress import MEASURED, MOST, STATE
+from sash.spark import needs
+from sash.spark.batch.batch_frames import ROWS_AT_ONCE
+from sash.spark.batch.prepare import check_carried, check_case, narrow_down, over_schema
+from sash.spark.language import sql
+from sash.spark.language.spark_frames import QUERY, TIME_WINDOW, functions_for, with_metadata
+from sash.spark.language.spark_types import arrow_schema, spark_schema
 from sash.spark.sessions import PROVIDER, ROCKSDB
-from sash.spark.stream_tasks import BUCKET, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
-from sash.spark.tasks import guarded_import, pack_task, worker_function
-from sash.spark.types import arrow_schema, spark_schema
-from sash.spark.watermarks import DELAY, Watermarked, metrics_name, with_watermark
+from sash.spark.streams.plain_stream import plain_stream, why_not_plain
+from sash.spark.streams.progress import MOST, STATE
+from sash.spark.streams.watermarks import DELAY, Watermarked, metrics_name, with_watermark
+from sash.spark.workers.batch_tasks import guarded_import, pack_task, worker_function
+from sash.spark.workers.buckets import labels
+from sash.spark.workers.stream_tasks import BUCKET, MEASURED, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
 
 
 @dataclass(frozen=True)
@@ -207,10 +208,10 @@ def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
 
         def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Any:  # noqa: N802
             values = timerValues if event_time else None
-            yield from load("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, rows, values)
+            yield from load("sash.spark.workers.stream_tasks").handle(payload, self._state, self._handle, key, rows, values)
 
         def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Any:  # noqa: N802
-            yield from load("sash.spark.stream_tasks").handle(payload, self._state, self._handle, key, None, timerValues)
+            yield from load("sash.spark.workers.stream_tasks").handle(payload, self._state, self._handle, key, None, timerValues)
 
         def close(self) -> None:
             pass

@@ -16,11 +16,11 @@ from sash.plan.request import Request
 from sash.slicing.batch.over import over_names
 from sash.slicing.batch.results import output_schema
 from sash.slicing.rows.inputs import stored_form
-from sash.spark import sql
-from sash.spark.catalyst import why_not_catalyst
-from sash.spark.glance import is_readable
-from sash.spark.native import why_not_native
-from sash.spark.types import OPAQUE, arrow_schema, is_uncarried, spark_schema
+from sash.spark.batch.glance import is_readable
+from sash.spark.language import sql
+from sash.spark.language.catalyst import why_not_catalyst
+from sash.spark.language.native import why_not_native
+from sash.spark.language.spark_types import OPAQUE, arrow_schema, is_uncarried, spark_schema
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sash.spark import sql
-from sash.spark.sql import where
+from sash.spark.language import sql
+from sash.spark.language.sql import where
 
 LONGEST = 1 << 40
 """The longest windows whose places are packed, in ticks."""

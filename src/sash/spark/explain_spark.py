@@ -8,10 +8,10 @@ from sash.functions.call import Call
 from sash.plan.logical import Plan, output_type
 from sash.plan.options import StreamOptions
 from sash.plan.request import Request
-from sash.spark.frames import is_connect
-from sash.spark.prepare import prepare
+from sash.spark.batch.prepare import prepare
+from sash.spark.language.spark_frames import is_connect
 from sash.spark.sessions import ANY_SIZE, BYTES_PER_BATCH
-from sash.spark.stream import prepare_stream
+from sash.spark.streams.stream_frames import prepare_stream
 
 STAGES = {
     "plain": ("rows -> Catalyst: key, window -> shuffle -> results",),

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from sash.slicing.batch.time_blocks import numbers
-from sash.spark.row_order import ORDER, TIME_BITS
-from sash.spark.runs import Runs
+from sash.spark.workers.row_order import ORDER, TIME_BITS
+from sash.spark.workers.runs import Runs
 
 MOST_BYTES = 1 << 28
 """A table is cut at this size even if it has fewer rows than allowed."""

@@ -10,8 +10,8 @@ import pyarrow as pa
 from sash.plan.grouping import grouping_of
 from sash.plan.request import Request
 from sash.slicing.batch.results import flat_names, is_window
-from sash.spark.sql import quoted
-from sash.spark.types import arrow_schema
+from sash.spark.language.spark_types import arrow_schema
+from sash.spark.language.sql import quoted
 
 QUERY = "sash.query"
 """Metadata of a result's column: the query that it is a result of."""

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from sash.spark.workers.stream_tasks import MEASURED
+
 STATE, INPUT, PLAIN = "sash", "sash:in", "sash:plain"
-MEASURED = (
-    "rows",
-    "late_rows",
-    "without_time",
-    "slices",
-    "kept_rows",
-    "keys",
-    "bytes_read",
-    "bytes_written",
-    "open_windows",
-    "own_windows",
-    "reached",
-)
 OF_INPUT = ("rows", "without_time", "ahead")
 """The metrics of a stream whose state is Spark's own (``plan="plain"``)."""
 MOST = ("open_windows", "reached")

@@ -10,12 +10,12 @@ from typing import Any
 
 from sash.plan.logical import WINDOW, Column, Plan
 from sash.slicing.batch.results import output_schema
-from sash.spark import sql
-from sash.spark.frames import functions_for
-from sash.spark.native import Rows, native_expression, why_not_native
-from sash.spark.progress import PLAIN
-from sash.spark.types import spark_schema
-from sash.spark.watermarks import Watermarked, metrics_name
+from sash.spark.language import sql
+from sash.spark.language.native import Rows, native_expression, why_not_native
+from sash.spark.language.spark_frames import functions_for
+from sash.spark.language.spark_types import spark_schema
+from sash.spark.streams.progress import PLAIN
+from sash.spark.streams.watermarks import Watermarked, metrics_name
 
 DISTINCT = "count_distinct"
 """Spark supports it in batches only."""

@@ -22,9 +22,8 @@ from sash.slicing.persistence import encoding
 from sash.slicing.rows.keys import span_of
 from sash.slicing.stream.stored_engine import StoredEngine
 from sash.slicing.stream.stored_trail import StoredTrail
-from sash.spark.pieces import full_tables
-from sash.spark.progress import MEASURED
-from sash.spark.tasks import Batches, as_user_error, conform, unpack_task
+from sash.spark.workers.batch_tasks import Batches, as_user_error, conform, unpack_task
+from sash.spark.workers.pieces import full_tables
 from sash.types import FAR_BACK, Duration
 
 Array = npt.NDArray[Any]
@@ -32,6 +31,20 @@ Array = npt.NDArray[Any]
 BUCKET = "@sash:bucket"
 PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("without_time", pa.int64()), ("payload", pa.binary())])
 ROWS_IN_PAYLOAD = 1 << 16
+MEASURED = (
+    "rows",
+    "late_rows",
+    "without_time",
+    "slices",
+    "kept_rows",
+    "keys",
+    "bytes_read",
+    "bytes_written",
+    "open_windows",
+    "own_windows",
+    "reached",
+)
+"""What a bucket's step reports."""
 NOTHING: dict[str, int | None] = {name: None if name == "reached" else 0 for name in MEASURED}
 
 

@@ -12,11 +12,11 @@ from sash.errors import InvalidArgument
 from sash.plan.clock import ProcessingTime
 from sash.plan.options import StreamOptions
 from sash.plan.request import Request
-from sash.spark import sql
-from sash.spark.frames import functions_for
-from sash.spark.progress import INPUT
-from sash.spark.stream_tasks import Clock
-from sash.spark.types import arrow_schema
+from sash.spark.language import sql
+from sash.spark.language.spark_frames import functions_for
+from sash.spark.language.spark_types import arrow_schema
+from sash.spark.streams.progress import INPUT
+from sash.spark.workers.stream_tasks import Clock
 from sash.types import FAR_AHEAD, Duration, Measure
 
 DELAY = "spark.watermarkDelayMs"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sash.aggregates import registry
 from sash.plan.logical import Column
-from sash.spark.sql import micros, text
+from sash.spark.language.sql import micros, text
 
 MASK32, MASK30, MASK62 = (1 << 32) - 1, (1 << 30) - 1, (1 << 62) - 1
 TOO_LARGE = "sum: the exact sum of a window does not fit in 64 bits; cast the column to a wider type, such as decimal(38, 0)"

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from sash.aggregates import registry
 from sash.plan.logical import Column
-from sash.spark import sql
-from sash.spark.catalyst import CATALYST_AGGREGATES, input_type, why_not_catalyst
-from sash.spark.packing import first_extreme, packing
-from sash.spark.sql import quoted, text, where
+from sash.spark.language import sql
+from sash.spark.language.catalyst import CATALYST_AGGREGATES, input_type, why_not_catalyst
+from sash.spark.language.packing import first_extreme, packing
+from sash.spark.language.sql import quoted, text, where
 
 
 @dataclass(frozen=True)
