@@ -208,19 +208,27 @@ def to_column(values: pa.Array | Array, reading: Reading) -> Column:
 
 def bitmap(values: pa.Array) -> Array | None:
     """The rows that are not null, from bit 0 on, padded to whole words and one more; None if all are."""
-    if values.null_count == 0:
-        return None
-    count = len(values)
+    return None if values.null_count == 0 else _bits(values.buffers()[0], values.offset, len(values))
+
+
+def true_bits(flags: pa.Array) -> Array:
+    """The bitmap of the rows at which a column of flags is true, padded in the same way; null is not true."""
+    bits = _bits(flags.buffers()[1], flags.offset, len(flags))
+    known = bitmap(flags)
+    return bits if known is None else bits & known
+
+
+def _bits(buffer: pa.Buffer, offset: int, count: int) -> Array:
+    """``count`` bits of a buffer, from bit 0 on, padded to whole words and one more."""
     padded = np.zeros((count + 63) // 64 * 8 + WORD // 8, np.uint8)
-    buffer = values.buffers()[0]
-    if values.offset % 8 == 0:
-        start = values.offset // 8
+    if offset % 8 == 0:
+        start = offset // 8
         used = np.frombuffer(buffer, np.uint8)[start : start + (count + 7) // 8]
         padded[: len(used)] = used
         if count % 8:
             padded[count // 8] &= (1 << count % 8) - 1
         return padded
-    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[values.offset : values.offset + count]
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")[offset : offset + count]
     packed = np.packbits(bits, bitorder="little")
     padded[: len(packed)] = packed
     return padded

@@ -22,6 +22,7 @@ from sash import functions as S
 from sash import windows as W
 from sash.bench.baselines import TECHNIQUES, AggregateBuckets, Technique, TupleBuffer
 from sash.bench.harness import Figure, Plot, Report, Series, doing, in_turns, new_report, number, seconds
+from sash.bench.per_aggregate import per_aggregate
 from sash.bench.row_by_row import row_by_row
 
 SECOND = 1_000_000
@@ -128,6 +129,7 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     _figure_16(report, rows // 16)
     _one_row_at_a_time(report, 20_000 if quick else 300_000)
     row_by_row(report, 2_000 if quick else 20_000)
+    per_aggregate(report, 500_000 if quick else 2_000_000)
     return report
 
 

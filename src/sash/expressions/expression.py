@@ -49,18 +49,28 @@ class Expression:
 
     def typed(self, schema: pa.Schema) -> Node:
         """The typed tree over columns of a schema; raises where it has no meaning."""
-        return _typed(self, schema)
+        cell = _cell(self)
+        if not cell or not cell[0][0].equals(schema):  # comparing is far quicker than hashing
+            cell[:] = [(schema, _typed(self, schema))]
+        return cell[0][1]
 
     def type(self, schema: pa.Schema) -> pa.DataType:
         """The result's type over rows of this schema; raises where it has none."""
         return schema.field(self.text).type if self.text in schema.names else self.typed(schema).type
 
+    def is_defined(self, schema: pa.Schema) -> bool:
+        """Whether it has a value, or null, for every row of this schema, so that evaluating it never raises."""
+        from sash.expressions.nodes import is_defined
+
+        return self.text in schema.names or is_defined(self.typed(schema))
+
     def evaluate(self, table: pa.Table) -> pa.Array:
         """Its value for each row."""
         from sash.expressions.evaluate import evaluate
 
-        if self.text in table.column_names:
-            return _flat(table.column(self.text))
+        place = table.schema.get_field_index(self.text)  # the list of all names would be made anew
+        if place >= 0:
+            return _flat(table.column(place))
         return evaluate(self.typed(table.schema), table, self.text)
 
     def spark_sql(self) -> str:
@@ -68,6 +78,12 @@ class Expression:
         if self.is_name:
             return "`" + self.text.replace("`", "``") + "`"
         return f"({self.text}\n)" if "--" in self.text else self.text  # nothing that follows may become part of a comment
+
+
+@lru_cache(maxsize=1024)
+def _cell(expression: Expression) -> list[tuple[pa.Schema, Node]]:
+    """The schema that an expression was last typed over, and its tree; empty at first."""
+    return []
 
 
 @lru_cache(maxsize=1024)

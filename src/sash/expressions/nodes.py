@@ -6,6 +6,7 @@ text that it was read from.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -52,3 +53,33 @@ class Call(Node):
 
     function: Function
     arguments: tuple[Node, ...]
+
+
+DEFINED = frozenset(["comparisons", "conditions"])
+"""The modules of the table whose functions have a value whatever their arguments."""
+
+
+def is_defined(node: Node) -> bool:
+    """Whether an expression has a value, or null, for every row, so that evaluating it never raises."""
+    return all(_is_defined(part) for part in walk(node))
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """All nodes of a tree."""
+    yield node
+    for child in node.arguments if isinstance(node, Call) else (node.argument,) if isinstance(node, Cast) else ():
+        yield from walk(child)
+
+
+def _is_defined(node: Node) -> bool:
+    if isinstance(node, Call):
+        return node.function.module.rpartition(".")[2] in DEFINED and not node.function.undefined
+    if isinstance(node, Cast):
+        source, target = node.argument.type, node.type
+        widens = pa.types.is_integer(source) and (pa.types.is_floating(target) or _is_wider(source, target))
+        return node.tries or widens or (source == pa.float32() and target == pa.float64())
+    return isinstance(node, Field | Constant)
+
+
+def _is_wider(source: pa.DataType, target: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(target) and target.bit_width >= source.bit_width)

@@ -74,7 +74,7 @@ class _Resolution:
         typed = function.typing(function, list(arguments), self.zone)
         for argument in typed.arguments:
             _check_casts(argument)
-        return Call(typed.type, function, tuple(typed.arguments))
+        return Call(typed.type, function, tuple(map(_folded, typed.arguments)))
 
     def column(self, node: exp.Column) -> Node:
         names = [part.name for part in node.parts]
@@ -220,6 +220,14 @@ NOTHING = Constant(NULL, pa.scalar(None, NULL))
 
 def _constant(value: Any, t: pa.DataType) -> Constant:
     return Constant(t, pa.scalar(value, t))
+
+
+def _folded(node: Node) -> Node:
+    """The cast of a constant as a constant, where it has a value."""
+    if not isinstance(node, Cast) or not isinstance(node.argument, Constant):
+        return node
+    value = casts.attempt(pa.repeat(node.argument.value, 1), node.type)
+    return node if value.null_count and node.argument.value.is_valid else Constant(node.type, value[0])
 
 
 def _check_casts(node: Node) -> None:

@@ -31,6 +31,11 @@ def lift(X: Rows, i: int) -> Partial:
     """The partial of row ``i``; the identity where the row is null."""
 
 
+def included(X: Rows, i: int) -> int:
+    """1 if row ``i`` is not null, else 0."""
+    return 1
+
+
 def identity() -> Partial:
     """The partial of no rows."""
 

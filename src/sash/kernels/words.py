@@ -118,6 +118,7 @@ class Words:
         """For each word the function that writes its definition."""
         return {
             "lift": self._lift,
+            "included": self._included,
             "identity": self._identity,
             "combine": self._combine,
             "invert": self._invert,
@@ -170,12 +171,24 @@ class Words:
         if self.partials:
             return f"@njit\ndef lift(X, i):\n    return {self._tuple(self._loaded('X'))}\n"
         lines = ["@njit", "def lift(X, i):"]
+        if self.masked and self.sources["lift_row"].is_plain:  # a branch on nulls in no order would be wrong as often as they come
+            lines.append(f"    s, known = lift_row({self._row_arguments(value, bit)}), {bit(len(self.row_columns()) - 1)}")
+            last = ["known"] if self.flagged else [f"{COUNT}(1) if known else {COUNT}(0)"] if self.carried else []
+            nothing = self._identity_fields()
+            fields = [f"{x} if known else {none}" for x, none in zip(self._casts("s"), nothing, strict=False)]
+            lines.append(f"    return {self._tuple(fields + last)}")
+            return "\n".join(lines) + "\n"
         if self.masked:
             lines += [f"    if not ({bit(len(self.row_columns()) - 1)}):", "        return identity()"]
         lines.append(f"    s = lift_row({self._row_arguments(value, bit)})")
         last = ["True"] if self.flagged else [f"{COUNT}(1)"] if self.carried else []
         lines.append(f"    return {self._tuple(self._casts('s') + last)}")
         return "\n".join(lines) + "\n"
+
+    def _included(self) -> str:
+        last = len(self.row_columns()) - 1
+        value = f"int64((X[{last}][i >> 3] >> (i & 7)) & 1)" if self.masked else "1"
+        return f"@njit\ndef included(X, i):\n    return {value}\n"
 
     def _identity(self) -> str:
         return f"@njit\ndef identity():\n    return {self._tuple(self._identity_fields())}\n"

@@ -81,9 +81,9 @@ def write_slices(S: States, held: Index, T: States, new_held: Index, joined: int
 
 def put_in_place(
     X: Rows, ticks: Index, keys: Index, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int, shift: int,
-    many: int, row_places: Index, new_first: Index, new_last: Index, new_counts: Index, filled: Index, T: States, new_cell: Index,
-    places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int, gap: int,
-    found: Index,
+    many: int, row_places: Index, new_first: Index, new_last: Index, new_counts: Index, new_held: Index, filled: Index, T: States,
+    new_cell: Index, places: Index, key: Index, cell: Index, first: Index, last: Index, counts: Index, held: Index, S: States, there: int,
+    gap: int, found: Index,
 ) -> int:  # fmt: skip
     """Add rows of a single key to the ``there`` existing slices, for aggregates that commute: :func:`locate`, :func:`find_slices`,
     :func:`join_slices`, and only then :func:`place_slices` and :func:`write_slices`, so that a function that raises changes nothing.
@@ -92,8 +92,9 @@ def put_in_place(
     placed, or ``WITH_GAPS``: then nothing was changed, and the new slices are in ``T`` and the arrays called new.
     """
     new_count = locate(
-        X, ticks, keys, 1, count, edges, skip, edge_count, lookup, base, shift, many, row_places, new_first, new_last, new_counts, filled, T
-    )
+        X, ticks, keys, 1, count, edges, skip, edge_count, lookup, base, shift, many, row_places, new_first, new_last, new_counts,
+        new_held, filled, T,
+    )  # fmt: skip
     found[0] = new_count
     for i in range(new_count):
         new_cell[i] = edges[skip + filled[i]]
@@ -103,7 +104,7 @@ def put_in_place(
     if joined != ELSEWHERE:
         join_slices(S, T, joined, places)
         place_slices(key, cell, first, last, counts, new_cell, new_first, new_last, new_counts, new_count, joined, places)
-        write_slices(S, held, T, new_counts, joined, new_count, places)
+        write_slices(S, held, T, new_held, joined, new_count, places)
     return joined
 
 

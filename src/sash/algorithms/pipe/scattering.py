@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sash.kernels.vocabulary import Index, Rows, States, combine, identity, invert, lift, load, same, store
+from sash.kernels.vocabulary import Bytes, Index, Rows, States, combine, identity, included, invert, lift, load, same, store
 from sash.types import FAR_AHEAD
 
 
@@ -74,10 +74,11 @@ def add_up(S: States, T: States, begin: int, end: int) -> int:
 
 def locate(
     X: Rows, ticks: Index, keys: Index, key_count: int, count: int, edges: Index, skip: int, edge_count: int, lookup: Index, base: int,
-    shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, filled: Index, S: States,
+    shift: int, many: int, places: Index, first: Index, last: Index, counts: Index, rows: Index, filled: Index, S: States,
 ) -> int:  # fmt: skip
-    """:func:`cells` and :func:`scatter_any` for rows in any order; and each place's first and last tick and its rows. Then the places that
-    have rows move to the front; returns how many they are, and ``filled`` gets their numbers.
+    """:func:`cells` and :func:`scatter_any` for rows in any order; and each place's first and last tick, its rows (``counts``), and how
+    many of them are not null (``rows``). Then the places that have rows move to the front; returns how many they are, and ``filled`` gets
+    their numbers.
 
     Places count the ``edge_count`` edges from ``skip`` on. ``edges`` has one more at the end that no row reaches. Unless ``many``, no
     stretch of ``2**shift`` ticks has two edges.
@@ -101,16 +102,25 @@ def locate(
         low, high = first[p], last[p]
         first[p] = t ^ ((t ^ low) & -(1 if low < t else 0))
         last[p] = t ^ ((t ^ high) & -(1 if high > t else 0))
-        counts[p] += 1
+        counts[p] += 1 | included(X, i) << 32  # two counts in one number: a second one would be waited for as long again
         s = combine(load(S, p), lift(X, i))
         store(S, p, s)
     q = 0
     for p in range(key_count * edge_count):
         if counts[p] > 0:
-            first[q], last[q], counts[q], filled[q] = first[p], last[p], counts[p], p
+            first[q], last[q], counts[q], rows[q], filled[q] = first[p], last[p], counts[p] & 0xFFFFFFFF, counts[p] >> 32, p
             store(S, q, load(S, p))
             q += 1
     return q
+
+
+def count_included(bits: Bytes, places: Index, count: int, place_count: int, rows: Index) -> int:
+    """``rows[p]`` becomes how many of the rows at place ``p`` are set in a bitmap."""
+    for p in range(place_count):
+        rows[p] = 0
+    for i in range(count):
+        rows[places[i]] += (bits[i >> 3] >> (i & 7)) & 1
+    return count
 
 
 def add_at(S: States, places: Index, T: States, count: int) -> int:

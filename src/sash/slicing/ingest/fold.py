@@ -26,19 +26,31 @@ class Workspace:
 
     def __init__(self, kernels: Kernels, rows: int, edges: int) -> None:
         self.rows, self.edges = rows, edges
-        self.first, self.last, self.count, self.cell, self.places, occupied = (np.empty(edges, np.int64) for _ in range(6))
-        """For each slice of the batch: its first and last time, its row count, its cell, and its place among the existing slices."""
+        self.first, self.last, self.count, self.cell, self.places, self.included, occupied = (np.empty(edges, np.int64) for _ in range(7))
+        """For each slice of the batch: its first and last time, its row count, its cell, its place among the existing slices, and how many
+        of its rows the aggregate includes."""
         self.states = kernels.empty(edges)
         self.slice_count = np.empty(1, np.int64)
-        arrays = [np.empty(rows, np.int64), self.first, self.last, self.count, occupied, *self.states, self.cell, self.places]
+        arrays = [
+            np.empty(rows, np.int64),
+            self.first,
+            self.last,
+            self.count,
+            self.included,
+            occupied,
+            *self.states,
+            self.cell,
+            self.places,
+        ]
         self._arrays = arrays
         self.addresses = flat(arrays)
         """The addresses of all arrays but ``slice_count``, as the kernel takes them."""
 
     def slices(self, codes: Array, count: int) -> Slices:
         """A copy of the first ``count`` slices in the workspace."""
-        key, cell, first, last, rows = (a[:count].copy() for a in (codes, self.cell, self.first, self.last, self.count))
-        return Slices(key, cell, first, last, rows, [rows.copy()], [[a[:count].copy() for a in self.states]])
+        columns = (codes, self.cell, self.first, self.last, self.count, self.included)
+        key, cell, first, last, rows, included = (a[:count].copy() for a in columns)
+        return Slices(key, cell, first, last, rows, [included], [[a[:count].copy() for a in self.states]])
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,7 @@ class Fold:
         """Whether a batch may be folded in: streams without keys and with one aggregate. With several, one that fails would leave the
         others changed."""
         slicer = self._slicer
-        return not slicer.plan.by and len(inputs) == 1 and slicer.commute and inputs[0].included is None and not slicer.has_gaps
+        return not slicer.plan.by and len(inputs) == 1 and slicer.commute and not slicer.has_gaps
 
     def fold(self, old: Slices, ticks: Array, codes: Array, inputs: list[Fields], span: tuple[int, int]) -> Folded | None:
         """Fold rows into the slices ``old``; None if these rows cannot be folded, and nothing has changed."""

@@ -18,6 +18,7 @@ from sash.plan.logical import Plan
 from sash.slicing.bounds.slicer import MOST_EDGES, Locator, Slicer
 from sash.slicing.ingest.cut import gather_runs, join_runs
 from sash.slicing.ingest.slices import UNDIVIDED, Slices
+from sash.slicing.partials.column_partials import counts_at
 from sash.slicing.partials.stored import Kernels
 from sash.slicing.rows import order
 from sash.slicing.rows.inputs import Fields, fields, stored_fields, stored_form
@@ -85,12 +86,12 @@ class RowSlicer:
             return None
         edges = locator.edges
         total = len(keys) * len(edges)
-        firsts, lasts, counts, occupied = [np.empty(total, np.int64) for _ in range(4)]
+        firsts, lasts, counts, included, occupied = [np.empty(total, np.int64) for _ in range(5)]
         places = np.empty(len(ticks), np.int64)
         wide = [kernels.nothing(total) if k else kernels.empty(total) for k, kernels in enumerate(self.kernels)]
         rows = (ticks, local, len(keys), len(ticks))
         # One kernel locates each row's place and adds it to the first aggregate; the others follow.
-        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *locator, places, firsts, lasts, counts, occupied, *wide[0])
+        filled = self.kernels[0].locate(*inputs[0].rows, *rows, *locator, places, firsts, lasts, counts, included, occupied, *wide[0])
         first, last, count, occupied = firsts[:filled], lasts[:filled], counts[:filled], occupied[:filled]
         self.has_gaps = self.gap < FAR_AHEAD and bool(np.any(last - first > self.gap))
         if self.has_gaps:
@@ -99,7 +100,8 @@ class RowSlicer:
             kernels.scatter(*f.rows, places, 0, len(ticks), *group)
         states = [[a[occupied] if k else a[:filled] for a in group] for k, group in enumerate(wide)]
         included_counts = [
-            count.copy() if f.included is None else np.bincount(places[f.included], minlength=total)[occupied] for f in inputs
+            included[:filled] if k == 0 else count.copy() if f.bits is None else counts_at(f.bits, places, total)[occupied]
+            for k, f in enumerate(inputs)
         ]
         many = len(keys) > 1
         key, cell = (keys[occupied // len(edges)], edges[occupied % len(edges)]) if many else (keys.repeat(filled), edges[occupied])

@@ -13,6 +13,7 @@ from sash import columns, threads
 from sash.algebra import Objects, struct_of
 from sash.algorithms import reduce
 from sash.algorithms.memory import pooled
+from sash.algorithms.pipe import kernel as plain_kernel
 from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import Output
 from sash.functions.udaf import UserAggregate
@@ -22,7 +23,7 @@ from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import IN_LANES, PREFIXES, choose_ranges, choose_reduction
 from sash.plan.logical import Column, output_type
 from sash.slicing.partials.ranges import Ranges, of_fields, of_objects, of_prefixes, prefixes
-from sash.slicing.rows.inputs import Fields, evaluated, fields
+from sash.slicing.rows.inputs import Fields, evaluated, fields, unpacked
 
 Array = npt.NDArray[Any]
 
@@ -36,8 +37,6 @@ class Partials(ABC):
     """An aggregate over rows, then over slices of them."""
 
     column: Column
-    included: Array | None
-    """For each row whether the aggregate includes it; None if it includes all."""
 
     @property
     def scatters(self) -> bool:
@@ -64,6 +63,13 @@ class Partials(ABC):
     row_count: int
 
 
+def counts_at(bits: Array, places: Array, place_count: int) -> Array:
+    """How many of the rows at each place are set in a bitmap."""
+    counts = np.empty(place_count, np.int64)
+    plain_kernel(scattering.count_included)(bits, places, len(places), place_count, counts)
+    return counts
+
+
 def has_rows(ranges: Ranges, counts: Array | None) -> Array | None:
     """For each range whether the aggregate includes a row of it (None: all); ``counts`` are how many rows it includes before each slice."""
     if counts is not None:
@@ -78,7 +84,6 @@ class FieldPartials(Partials):
     def __init__(self, column: Column, table: pa.Table, inputs: Fields | None = None) -> None:
         self.column = column
         self.inputs = inputs or fields(column, table)
-        self.included = self.inputs.included
         self.row_count = table.num_rows
         self.states: list[Array] = []
         self.counts: Array | None = None
@@ -100,8 +105,8 @@ class FieldPartials(Partials):
             kernel(*self.inputs.rows, offsets, begin, end, *self.states)
 
         threads.each(work, threads.shares(0, count, rows_each=self.row_count // max(1, count)))
-        if self.included is not None:
-            totals = np.concatenate([[0], np.cumsum(self.included, dtype=np.int64)])
+        if self.inputs.included is not None:
+            totals = np.concatenate([[0], np.cumsum(self.inputs.included, dtype=np.int64)])
             self.counts = totals[offsets]
 
     def scatter(self, places: Array, place_count: int, nonempty: Array | None) -> None:
@@ -124,8 +129,8 @@ class FieldPartials(Partials):
             assert add_up is not None
             add_up(*copies[0], *other, 0, place_count)
         self.states = copies[0] if nonempty is None else [s[nonempty] for s in copies[0]]
-        if self.included is not None:
-            counts = np.bincount(places[self.included], minlength=place_count)
+        if self.inputs.bits is not None:
+            counts = counts_at(self.inputs.bits, places, place_count)
             counts = counts if nonempty is None else counts[nonempty]
             self.counts = np.concatenate([[0], np.cumsum(counts)])
 
@@ -133,7 +138,8 @@ class FieldPartials(Partials):
         return self._compute(self.states, len(self.states[0]), ranges, self.counts, partials=True)
 
     def row_results(self, ranges: Ranges) -> pa.Array:
-        counts = None if self.included is None else np.concatenate([[0], np.cumsum(self.included, dtype=np.int64)])
+        included = self.inputs.included
+        counts = None if included is None else np.concatenate([[0], np.cumsum(included, dtype=np.int64)])
         return self._compute(self.inputs.rows, self.row_count, ranges, counts, partials=False)
 
     def _compute(self, source: list[Array], count: int, ranges: Ranges, counts: Array | None, *, partials: bool) -> pa.Array:
@@ -197,9 +203,9 @@ class ObjectPartials(Partials):
 
     def __init__(self, column: Column, table: pa.Table) -> None:
         self.column = column
-        values, self.included = evaluated(column, table)
-        self.values = values
+        self.values, bits = evaluated(column, table)
         self.row_count = table.num_rows
+        self.included = None if bits is None else unpacked(bits, self.row_count)
         self.definition = column.call.aggregate.objects()
         self.states: list[Any] = []
         self.counts: Array | None = None

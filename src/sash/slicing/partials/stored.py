@@ -32,7 +32,6 @@ class StoredPartials(FieldPartials):
     def __init__(self, column: Any, kernels: Kernels, states: list[Array], included_counts: Array, tree: SliceTree | None) -> None:
         self.column = column
         self.inputs = kernels.inputs
-        self.included = None
         self.row_count = 0
         self.states = states
         # None: the aggregate includes a row of every slice.
@@ -76,7 +75,7 @@ class Kernels:
         self.join = compiled(generate(reduce.segments, form, masked=True, partials=True))
         self.state = self.join.module.state
         self.form = form
-        self.inputs = Fields(form, [], True, None, None)
+        self.inputs = Fields(form, [], True, None, 0, None)
 
     def one_by_one(self, states: list[Array], ranges: Ranges, out: Array | None = None) -> Output:
         """The results of a few ranges of slices; their first column is written into ``out``."""

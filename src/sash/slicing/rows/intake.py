@@ -73,7 +73,7 @@ class Intake:
         texts = [text for q in plan.queries for text in q.window.reads]
         expressions = [e for c in plan.columns for e in (*c.inputs, *([c.condition] if c.condition else []))]
         everything = [*expressions, *(parse(text) for text in texts)]
-        self._computed: list[Expression] = [e for e in everything if e.text not in self._names]
+        self._computed: list[Expression] = [e for e in everything if not e.is_defined(plan.schema)]
         """Expressions that can fail on a row, so that they are evaluated before it is buffered."""
         self._limited: list[Shape] = [q.shape for q in plan.queries if type(q.shape).check_rows is not Shape.check_rows]
         """Shapes whose windows cannot be computed around every row."""
