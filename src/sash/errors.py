@@ -38,6 +38,13 @@ class UndefinedValue(InvalidExpression):
     """An expression has no value for some row, as a text that is no number has when it is cast to one."""
 
 
+class InvalidQuery(SashError, ValueError):
+    """A query as text that cannot be parsed, or has no meaning over its streams; ``line`` and ``column`` count from 1."""
+
+    line: int | None = None
+    column: int | None = None
+
+
 class LateRow(SashError, ValueError):
     """A row out of order in a stream that was declared to be in order."""
 

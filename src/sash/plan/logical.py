@@ -16,7 +16,7 @@ from sash.functions.udaf import UserAggregate, user_type
 from sash.plan.clock import ProcessingTime
 from sash.plan.hints import hint
 from sash.plan.request import WINDOW, Request
-from sash.types import FAR_BACK, Measure, measure_of
+from sash.types import FAR_BACK, Measure, measure_of, value_type
 from sash.windows.base import Window
 from sash.windows.shapes import Shape
 
@@ -112,7 +112,7 @@ def make_plan(schema: pa.Schema, request: Request) -> Plan:
     time = _column(request.time, "time", schema)
     measure = measure_of(schema.field(time).type, time)
     queries = tuple(make_query(name, window, measure, schema) for name, window in request.windows.items())
-    columns = tuple(_call_column(call, schema) for call in request.aggs)
+    columns = tuple(call_column(call, schema) for call in request.aggs)
     by, order_by = _names(request.by, "by", schema), _names(request.order_by, "order_by", schema)
     for name in by:
         if pa.types.is_nested(schema.field(name).type):
@@ -152,7 +152,8 @@ def output_type(column: Column) -> pa.DataType:
     return aggregate.returns(*column.types)
 
 
-def _call_column(call: Call, schema: pa.Schema) -> Column:
+def call_column(call: Call, schema: pa.Schema) -> Column:
+    """A call bound to a schema, or an error."""
     inputs = tuple(expression_of(text, schema) for text in call.inputs)
     types = tuple(_plain_type(e.type(schema)) for e in inputs)
     if isinstance(call.aggregate, UserAggregate):
@@ -168,8 +169,7 @@ def _call_column(call: Call, schema: pa.Schema) -> Column:
 
 
 def _plain_type(t: pa.DataType) -> pa.DataType:
-    while pa.types.is_dictionary(t) or pa.types.is_run_end_encoded(t):
-        t = t.value_type
+    t = value_type(t)
     return pa.float64() if pa.types.is_null(t) else t
 
 

@@ -23,6 +23,7 @@ from sash.types.machine import (
     order_type,
     smallest,
     sum_type,
+    value_type,
 )
 from sash.types.measures import FAR_AHEAD, FAR_BACK, Measure, measure_of
 
@@ -60,4 +61,5 @@ __all__ = [
     "order_type",
     "smallest",
     "sum_type",
+    "value_type",
 ]

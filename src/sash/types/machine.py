@@ -85,6 +85,13 @@ def is_ranked(t: pa.DataType) -> bool:
     )
 
 
+def value_type(t: pa.DataType) -> pa.DataType:
+    """The type of a column's values, without dictionaries and run-end encoding."""
+    while pa.types.is_dictionary(t) or pa.types.is_run_end_encoded(t):
+        t = t.value_type
+    return t
+
+
 def is_orderable(t: pa.DataType) -> bool:
     """Whether values of this type can be compared: everything but nested types and nulls."""
     return is_ranked(t) or machine_type(t) is not None

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sash.plan.logical import QUERY, ROWS, WINDOW, Plan, check_names, output_type
 from sash.slicing.bounds.view import Bounds
 from sash.slicing.rows.keys import Keys
+from sash.types import value_type
 
 RANKS = pa.struct([("start", pa.int64()), ("end", pa.int64())])
 
@@ -18,7 +19,7 @@ def output_schema(plan: Plan, *, extra: tuple[pa.Field, ...] = ()) -> pa.Schema:
     """The result's columns, in order; raises where two have one name."""
     measure = plan.measure.type
     columns = [pa.field(QUERY, pa.string())] if plan.named else []
-    columns += [pa.field(name, _decoded(plan.schema.field(name).type)) for name in plan.by]
+    columns += [pa.field(name, value_type(plan.schema.field(name).type)) for name in plan.by]
     columns.append(pa.field(WINDOW, pa.struct([("start", measure), ("end", measure)])))
     if plan.has_rows:
         columns.append(pa.field(ROWS, RANKS))
@@ -26,10 +27,6 @@ def output_schema(plan: Plan, *, extra: tuple[pa.Field, ...] = ()) -> pa.Schema:
     columns += extra
     check_names([f.name for f in columns], "the result")
     return pa.schema(columns)
-
-
-def _decoded(t: pa.DataType) -> pa.DataType:
-    return t.value_type if pa.types.is_dictionary(t) else t
 
 
 def result_table(plan: Plan, keys: Keys, bounds: list[Bounds], columns: list[pa.ChunkedArray]) -> pa.Table:

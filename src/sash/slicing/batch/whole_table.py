@@ -31,13 +31,20 @@ def aggregate_table(plan: Plan, table: pa.Table) -> pa.Table:
 
 def windows_of(plan: Plan, rows: TimedRows, own: Callable[[Bounds], Bounds] | None = None) -> pa.Table:
     """All windows of all queries over rows; ``own`` selects from each query's windows."""
+    results = window_results(plan, rows, own)
+    columns = [pa.chunked_array(parts) for parts in zip(*(values for _, values in results), strict=True)]
+    return result_table(plan, rows.keys, [bounds for bounds, _ in results], columns)
+
+
+def window_results(plan: Plan, rows: TimedRows, own: Callable[[Bounds], Bounds] | None = None) -> list[tuple[Bounds, list[pa.Array]]]:
+    """For each query its windows, and each aggregate's results over them."""
     view, partials = sliced(plan, rows)
     bounds = [handler(q.shape).bounds(q.shape, view, plan.empty) for q in plan.queries]
     if own is not None:
         bounds = [own(b) for b in bounds]
     query_ranges = [look_at(b.lo, b.hi) for b in bounds]
-    columns = [pa.chunked_array([p.results(ranges) for ranges in query_ranges]) for p in partials]
-    return result_table(plan, rows.keys, bounds, columns)
+    by_column = [[p.results(ranges) for ranges in query_ranges] for p in partials]
+    return [(b, [results[k] for results in by_column]) for k, b in enumerate(bounds)]
 
 
 def sliced(plan: Plan, rows: TimedRows, how: tuple[Decision, Array | None] | None = None) -> tuple[View, list[Partials]]:
