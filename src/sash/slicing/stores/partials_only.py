@@ -65,6 +65,7 @@ class PartialsOnly:
 
     def _derive_from_queries(self) -> None:
         self.decision = choose_store(self._store, self.plan.queries, self.slicer.forms)
+        self._wants_everything = any(q.shape.is_whole for q in self.plan.queries)
         trees = [SliceTree(f) for f in self.slicer.forms] if self.decision.choice == "eager" else None
         self._manager = SliceManager(self.slicer, trees)
         self._session_ends = SessionEnds()
@@ -251,7 +252,7 @@ class PartialsOnly:
                 if self._length(keys) != self.chunks.length:
                     self._store_again(self.slices, keys)
             return
-        wants_everything = any(q.shape.is_whole for q in self.plan.queries)
+        wants_everything = self._wants_everything
         s = self.slices
         needed = s.first >= oldest
         if not (len(idle) and wants_everything) and needed.all():
