@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sash import testing as testing
     from sash.api.explain import explain
     from sash.api.rolling import rolling
+    from sash.api.sql import sql
     from sash.api.tables import aggregate, over
     from sash.functions.udaf import udaf
     from sash.plan.clock import processing_time
@@ -37,6 +38,7 @@ __all__ = [
     "over",
     "processing_time",
     "rolling",
+    "sql",
     "udaf",
     "windows",
 ]
@@ -48,6 +50,7 @@ _LAZY = {
     "over": ("sash.api.tables", "over"),
     "processing_time": ("sash.plan.clock", "processing_time"),
     "rolling": ("sash.api.rolling", "rolling"),
+    "sql": ("sash.api.sql", "sql"),
     "udaf": ("sash.functions.udaf", "udaf"),
     "functions": ("sash.functions", None),
     "windows": ("sash.windows", None),

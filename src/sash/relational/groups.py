@@ -26,21 +26,21 @@ MOST_REPEATED = 1 << 22
 """Rows that are repeated per window are aggregated in blocks of windows with about so many of them."""
 
 
-def grouped(relation: Grouped, rows: Members | Results, order_by: tuple[str, ...] = ()) -> Results:
+def grouped(relation: Grouped, rows: Members | Results) -> Results:
     """The groups of each window with their aggregates."""
     table = _with_keys(relation, rows.table)
     if isinstance(rows, Results):
-        return _aggregated(relation, table, rows, Pipe(rows.numbers, tumbling(1), Periodic(1, 1), 1), ())
+        return _aggregated(relation, table, rows, Pipe(rows.numbers, tumbling(1), Periodic(1, 1), 1))
     if rows.pipe is not None:
-        return _aggregated(relation, table, rows, rows.pipe, order_by)
+        return _aggregated(relation, table, rows, rows.pipe)
     parts = []
     lo, hi = rows.span
     for places, numbers in blocks(lo, hi):
         part = table.take(pa.array(places))
-        parts.append(_aggregated(relation, part, rows, Pipe(numbers, tumbling(1), Periodic(1, 1), 1), ()))
+        parts.append(_aggregated(relation, part, rows, Pipe(numbers, tumbling(1), Periodic(1, 1), 1)))
     if not parts:
         nothing = np.empty(0, np.int64)
-        return _aggregated(relation, table.slice(0, 0), rows, Pipe(nothing, tumbling(1), Periodic(1, 1), 1), ())
+        return _aggregated(relation, table.slice(0, 0), rows, Pipe(nothing, tumbling(1), Periodic(1, 1), 1))
     return Results(pa.concat_tables([p.table for p in parts]), rows.edges, np.concatenate([p.numbers for p in parts]), rows.measure)
 
 
@@ -52,13 +52,12 @@ def _with_keys(relation: Grouped, table: pa.Table) -> pa.Table:
     return table
 
 
-def _aggregated(relation: Grouped, table: pa.Table, rows: Members | Results, pipe: Pipe, order_by: tuple[str, ...]) -> Results:
-    """Rows aggregated window by window, of which each may be in several."""
+def _aggregated(relation: Grouped, table: pa.Table, rows: Members | Results, pipe: Pipe) -> Results:
+    """Rows aggregated window by window, of which each may be in several; they are in the order of time already."""
     by = tuple(name for name, _ in relation.keys)
     table = table.append_column(TICK, pa.array(pipe.ticks))
     columns = tuple(call_column(call, table.schema) for call in relation.calls)
-    known = tuple(n for n in order_by if n in table.column_names)
-    plan = Plan(table.schema, (Query("window", pipe.window, pipe.shape),), False, columns, by, TICK, Measure(pa.int64()), known)
+    plan = Plan(table.schema, (Query("window", pipe.window, pipe.shape),), False, columns, by, TICK, Measure(pa.int64()))
     timed = read(plan, table)
     ((bounds, results),) = window_results(plan, timed)
     numbers = pipe.numbers(rows.edges, bounds.start, bounds.end)

@@ -57,7 +57,7 @@ class QueryRun:
             flags = parse(relation.condition).evaluate(rows.table)
             return rows.where(flags.fill_null(False).to_numpy(zero_copy_only=False))
         if isinstance(relation, Grouped):
-            return grouped(relation, self.relation(relation.child), self.order_by)
+            return grouped(relation, self.relation(relation.child))
         if isinstance(relation, Joined):
             by_number = axis_of(relation, measure_of_relation(relation)).kind in ("rows", "sessions", "marks")
             left, right = (as_members(self.relation(side), by_number=by_number) for side in (relation.left, relation.right))
