@@ -69,12 +69,12 @@ def _moved(relation: Relation) -> Relation:
     if not inner.is_rows or inner.kind != "istream" or not isinstance(inner.relation, Windowed | Selected):
         return relation
     below = inner.relation
-    source = below
+    source: Relation = below
     while isinstance(source, Selected):
         source = source.child
     if not isinstance(source, Windowed) or source.windowing.kind not in ("time", "instants"):
         return relation
-    if source.windowing.kind == "time" or not source.windowing.is_implied and source.windowing.reach is not None:
+    if source.windowing.kind == "time" or source.windowing.reach is not None:
         return relation  # a row may be in no window there, and is then no row of the stream
     own = dict(zip(windowed.schema.names, windowed.names, strict=True))
     texts = {c.name: c.text for c in inner.columns}
