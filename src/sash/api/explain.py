@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from sash import threads
 from sash.algorithms.rolling import modules
+from sash.api.explain_queries import explain_query
 from sash.api.explain_tables import explain_request
 from sash.api.rolling import Device, checked, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
@@ -70,13 +71,15 @@ def explain(
     plan: str = ...,
     flatten: bool = ...,
 ) -> Explanation: ...
+@overload
+def explain(data: str, **arguments: Any) -> Explanation: ...
 def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation:
-    """The plan of a call of `sash.rolling`, `sash.aggregate` or `sash.over`: what it will do, with which algorithm, and why.
+    """The plan of a call of `sash.rolling`, `sash.aggregate`, `sash.over` or `sash.sql`: what it will do, with which algorithm, and why.
 
     It takes exactly the arguments of the call that it explains, and makes the same decisions as that call would.
 
     Args:
-        data: The values of `sash.rolling`, or the data of `sash.aggregate` or `sash.over`.
+        data: The values of `sash.rolling`, the data of `sash.aggregate` or `sash.over`, or the text of `sash.sql`.
         size: The size of rolling windows.
         **arguments: The other arguments of the call. With `windows=` it is `sash.aggregate`, or `sash.over` for trailing windows. For
             `sash.rolling` there is also `source=True`, which shows the text of the kernels.
@@ -105,6 +108,8 @@ def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation
           sum(cpu) -> int64: prefixes over slices
           device: cpu, ... thread...
     """
+    if isinstance(data, str) and size is None:
+        return Explanation(tuple(explain_query(data, arguments)))
     if size is not None or "windows" not in arguments:
         return _explain_rolling(data, size, arguments)
     windows = arguments["windows"]

@@ -11,14 +11,14 @@ from sash import threads
 from sash.api.frames import is_spark
 from sash.api.tables import bound, check_engine
 from sash.plan.choices.range_choice import choose_ranges
-from sash.plan.logical import Column, output_type
+from sash.plan.logical import Column, Plan, output_type
 from sash.plan.options import StreamOptions
 from sash.plan.request import Request
 from sash.slicing.batch.over import row_spans
 from sash.slicing.batch.whole_table import how_to_slice, slice_spans
 from sash.slicing.partials.column_partials import FieldPartials, partials_of
 from sash.slicing.partials.ranges import Ranges
-from sash.slicing.rows.timed import read
+from sash.slicing.rows.timed import TimedRows, read
 
 
 def explain_request(data: Any, request: Request, options: StreamOptions) -> list[str]:
@@ -45,14 +45,21 @@ def _explain_table(data: Any, request: Request) -> list[str]:
     lines += [f"  {q.name}: {q.window!r}, {'a window for each row' if trailing else q.window.context}" for q in plan.queries]
     if trailing:
         lines.append("  rows: sorted by key and time unless they are, and returned in their order")
+        places, ranges = row_spans(plan, rows)
+        lines += [_aggregate(c, plan.schema, places, ranges, "rows") for c in plan.columns]
     else:
-        decision, _ = how_to_slice(plan, rows)
-        lines += [f"  slices: {decision.choice}", *(f"    {reason}" for reason in decision.reasons)]
-    places, ranges = row_spans(plan, rows) if trailing else slice_spans(plan, rows)
-    lines += [_aggregate(c, plan.schema, places, ranges, "rows" if trailing else "slices") for c in plan.columns]
+        lines += slicing_lines(plan, rows)
     workers = threads.available()
     lines.append(f"  device: cpu, {workers} thread{'s' * (workers > 1)}")
     return lines
+
+
+def slicing_lines(plan: Plan, rows: TimedRows) -> list[str]:
+    """How rows become slices, and how each aggregate answers its windows."""
+    decision, _ = how_to_slice(plan, rows)
+    places, ranges = slice_spans(plan, rows)
+    lines = [f"  slices: {decision.choice}", *(f"    {reason}" for reason in decision.reasons)]
+    return lines + [_aggregate(c, plan.schema, places, ranges, "slices") for c in plan.columns]
 
 
 def _aggregate(column: Column, schema: pa.Schema, places: int, ranges_of_queries: list[Ranges], what: str) -> str:

@@ -67,7 +67,7 @@ def sql(
         raise InvalidArgument("queries as text do not run on Spark frames yet; pass tables")
     if options.emit != "final":
         raise InvalidArgument(f"emit={options.emit!r} is for streams; over tables each window is reported once")
-    tables = {name: arrow_table(data) for name, data in given.items()}
+    tables = given_tables(given)
     plan = rewritten(planned(text, {n: t.schema for n, t in tables.items()}, time, functions))
     known = {name: in_known_layouts(table) for name, table in tables.items()}
     result = QueryRun(known, ordering(order_by, [t.schema for t in tables.values()])).output(plan).table
@@ -91,6 +91,17 @@ def streams_of(streams: Mapping[str, Any] | None, named: Mapping[str, Any]) -> d
     if not given:
         raise InvalidArgument("no stream was passed; pass each by its name in the query: sash.sql(text, S=table)")
     return given
+
+
+def given_tables(streams: Mapping[str, Any]) -> dict[str, pa.Table]:
+    """The streams as tables."""
+    tables = {}
+    for name, data in streams.items():
+        try:
+            tables[name] = arrow_table(data)
+        except InvalidType as error:
+            raise InvalidType(f"the stream {name!r}: {error}") from error
+    return tables
 
 
 def check_engine(streams: Mapping[str, Any], engine: str) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 Array = npt.NDArray[Any]
 
-_LONG, _INT, _FLOAT = np.dtype(np.int64), np.dtype(np.int32), np.dtype(np.float32)
+_LONG, _INT, _FLOAT = "int64", "int32", "float32"
 TASK_EVENTS = {
     "timestamp": _LONG, "jobId": _LONG, "taskId": _LONG, "machineId": _LONG, "eventType": _INT, "userId": _INT, "category": _INT,
     "priority": _INT, "cpu": _FLOAT, "ram": _FLOAT, "disk": _FLOAT, "constraints": _INT,

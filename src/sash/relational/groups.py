@@ -14,7 +14,7 @@ from sash.plan.logical import Plan, Query, call_column
 from sash.plan.relations import Grouped
 from sash.relational.members import Members, Pipe, Results, expanded
 from sash.slicing.batch.whole_table import window_results
-from sash.slicing.rows.timed import read
+from sash.slicing.rows.timed import TimedRows, read
 from sash.types import Measure
 from sash.windows import tumbling
 from sash.windows.shapes import Periodic
@@ -28,7 +28,7 @@ MOST_REPEATED = 1 << 22
 
 def grouped(relation: Grouped, rows: Members | Results) -> Results:
     """The groups of each window with their aggregates."""
-    table = _with_keys(relation, rows.table)
+    table = with_keys(relation, rows.table)
     if isinstance(rows, Results):
         return _aggregated(relation, table, rows, Pipe(rows.numbers, tumbling(1), Periodic(1, 1), 1))
     if rows.pipe is not None:
@@ -44,7 +44,7 @@ def grouped(relation: Grouped, rows: Members | Results) -> Results:
     return Results(pa.concat_tables([p.table for p in parts]), rows.edges, np.concatenate([p.numbers for p in parts]), rows.measure)
 
 
-def _with_keys(relation: Grouped, table: pa.Table) -> pa.Table:
+def with_keys(relation: Grouped, table: pa.Table) -> pa.Table:
     """The rows with keys that are expressions as columns of their own."""
     for name, text in relation.keys:
         if name not in table.column_names:
@@ -54,11 +54,8 @@ def _with_keys(relation: Grouped, table: pa.Table) -> pa.Table:
 
 def _aggregated(relation: Grouped, table: pa.Table, rows: Members | Results, pipe: Pipe) -> Results:
     """Rows aggregated window by window, of which each may be in several; they are in the order of time already."""
-    by = tuple(name for name, _ in relation.keys)
-    table = table.append_column(TICK, pa.array(pipe.ticks))
-    columns = tuple(call_column(call, table.schema) for call in relation.calls)
-    plan = Plan(table.schema, (Query("window", pipe.window, pipe.shape),), False, columns, by, TICK, Measure(pa.int64()))
-    timed = read(plan, table)
+    plan, timed = bound_plan(relation, table, pipe)
+    by = plan.by
     ((bounds, results),) = window_results(plan, timed)
     numbers = pipe.numbers(rows.edges, bounds.start, bounds.end)
     names = [*by, *(c.call.name for c in plan.columns)]
@@ -70,6 +67,15 @@ def _aggregated(relation: Grouped, table: pa.Table, rows: Members | Results, pip
     exist = rows.edges.exist(numbers)
     grouped_rows = Results(result, rows.edges, numbers, rows.measure)
     return grouped_rows if exist is None else grouped_rows.where(exist)
+
+
+def bound_plan(relation: Grouped, table: pa.Table, pipe: Pipe) -> tuple[Plan, TimedRows]:
+    """The plan by which the pipe aggregates rows, and the rows as it reads them."""
+    by = tuple(name for name, _ in relation.keys)
+    table = table.append_column(TICK, pa.array(pipe.ticks))
+    columns = tuple(call_column(call, table.schema) for call in relation.calls)
+    plan = Plan(table.schema, (Query("window", pipe.window, pipe.shape),), False, columns, by, TICK, Measure(pa.int64()))
+    return plan, read(plan, table)
 
 
 def blocks(lo: Array, hi: Array, most: int = MOST_REPEATED) -> Iterator[tuple[Array, Array]]:
