@@ -18,8 +18,9 @@ def edges(stream: str, size: int) -> str:
 
 SEGMENTS = "seg as (select timestamp, vehicle, speed, highway, lane, direction, position // 5280 as segment from PosSpeedStr)"
 GRID = edges("SmartGridStr", 3600)
-LOCAL = f"local as (select e - 1 as timestamp, plug, household, house, avg(value) as localAvgLoad from {windowed('SmartGridStr', 3600)} group by all)"
-GLOBAL = f"whole as (select e - 1 as timestamp, avg(value) as globalAvgLoad from {windowed('SmartGridStr', 3600)} group by all)"
+METERS = windowed("SmartGridStr", 3600)
+LOCAL = f"local as (select e - 1 as timestamp, plug, household, house, avg(value) as localAvgLoad from {METERS} group by all)"
+GLOBAL = f"whole as (select e - 1 as timestamp, avg(value) as globalAvgLoad from {METERS} group by all)"
 
 QUERIES = {
     "cm1": f"""with {edges("TaskEvents", 60)}
@@ -42,5 +43,6 @@ QUERIES = {
         select e - 1, highway, direction, segment, avg(speed) as s from {windowed("seg", 300)}
         group by e, highway, direction, segment having s < 40""",
     "lrb4": f"""with {SEGMENTS}, {edges("seg", 30)}
-        select e - 1, highway, direction, segment, count(distinct vehicle) from {windowed("seg", 30)} group by e, highway, direction, segment""",
+        select e - 1, highway, direction, segment, count(distinct vehicle) from {windowed("seg", 30)}
+        group by e, highway, direction, segment""",
 }

@@ -64,10 +64,11 @@ NEXMARK = {
     "q15": """select strftime(timestamp, '%Y-%m-%d') as day, count(*), count(*) filter (where price < 10000),
               count(*) filter (where price >= 10000 and price < 1000000), count(*) filter (where price >= 1000000),
               count(distinct bidder), count(distinct auction) from bid group by day""",
-    "q16": """select channel, strftime(timestamp, '%Y-%m-%d') as day, count(*), count(*) filter (where price < 10000), count(distinct bidder),
-              count(distinct bidder) filter (where price < 10000), count(distinct auction) from bid group by channel, day""",
-    "q17": """select auction, strftime(timestamp, '%Y-%m-%d') as day, count(*), count(*) filter (where price < 10000), min(price), max(price),
-              avg(price), sum(price) from bid group by auction, day""",
+    "q16": """select channel, strftime(timestamp, '%Y-%m-%d') as day, count(*), count(*) filter (where price < 10000),
+              count(distinct bidder), count(distinct bidder) filter (where price < 10000), count(distinct auction)
+              from bid group by channel, day""",
+    "q17": """select auction, strftime(timestamp, '%Y-%m-%d') as day, count(*), count(*) filter (where price < 10000),
+              min(price), max(price), avg(price), sum(price) from bid group by auction, day""",
 }
 
 
@@ -89,7 +90,7 @@ def test_nexmarks_queries(market, path):
         connection.register(name, table)
     expected = connection.sql(NEXMARK[path.stem]).fetchall()
     if path.stem == "q7":
-        best = dict((end, price) for end, price, _, _ in expected)
+        best = {end: price for end, price, _, _ in expected}
         bids = {(r["price"], r["bidder"], r["auction"]) for r in market["bid"].to_pylist()}
         assert {end: price for end, price, *_ in found} == best
         assert all((price, bidder, auction) in bids for _, price, bidder, auction in found)

@@ -64,7 +64,7 @@ def sql(
     options = StreamOptions.of(watermark=watermark, lateness=lateness, emit=emit, late=late)
     on_spark = check_engine(given, engine)
     if on_spark:
-        raise InvalidArgument("queries as text do not run on Spark frames yet; pass tables")
+        return _on_spark(text, given, time, order_by, functions, options)
     if options.emit != "final":
         raise InvalidArgument(f"emit={options.emit!r} is for streams; over tables each window is reported once")
     tables = given_tables(given)
@@ -72,6 +72,21 @@ def sql(
     known = {name: in_known_layouts(table) for name, table in tables.items()}
     result = QueryRun(known, ordering(order_by, [t.schema for t in tables.values()])).output(plan).table
     return like(next(iter(given.values())), result)
+
+
+def _on_spark(text: str, frames: Mapping[str, Any], time: str, order_by: Any, functions: Any, options: StreamOptions) -> Any:
+    """The results of a query over Spark frames, as a frame."""
+    from sash.spark.language.spark_types import arrow_schema
+    from sash.spark.queries.query_frames import FrameRun
+
+    streaming = [name for name, frame in frames.items() if frame.isStreaming]
+    if streaming:
+        raise InvalidArgument(f"{streaming[0]!r} is a stream; queries as text run on batch frames and tables, streams on sash.aggregate")
+    if options.emit != "final":
+        raise InvalidArgument(f"emit={options.emit!r} is for streams; a batch reports each window once")
+    schemas = {name: arrow_schema(frame.schema) for name, frame in frames.items()}
+    plan = rewritten(planned(text, schemas, time, functions))
+    return FrameRun(frames, ordering(order_by, list(schemas.values()))).frame(plan)
 
 
 def streams_of(streams: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:

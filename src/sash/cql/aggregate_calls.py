@@ -130,8 +130,9 @@ class Aggregates:
             return function(*([] if is_constant else map(text, written.arguments)))
         parameters = list(inspect.signature(function).parameters)
         if len(written.arguments) > len(parameters) or not written.arguments:
-            wanted = " and ".join(parameters) or "no columns"
-            raise wrong(f"{written.name} takes {wanted}; {len(written.arguments)} were passed")
+            wanted = ", ".join(f"({p})" if p in OPTIONS else p for p in parameters)
+            count = len(written.arguments)
+            raise wrong(f"{written.name}({wanted}) takes {'other' if count else 'some'} arguments; {count or 'none'} were passed")
         values: dict[str, Any] = {}
         for parameter, argument in zip(parameters, written.arguments, strict=False):
             values[parameter] = _constant(script, argument) if parameter in OPTIONS else text(argument)

@@ -79,10 +79,10 @@ class Binder:
     def _query(self, query: g.Query) -> Query:
         select = query.select
         sources = self._sources(select)
-        names = RowScope(self.script, sources)
-        conditions = tuple(select.conditions)
-        relation = join(self.script, sources, names, conditions, self._measure(sources))
-        return SelectBinder(self.script, names, self.aggregates, self.time, self._measure(sources)).bind(query, relation)
+        names, measure = RowScope(self.script, sources), self._measure(sources)
+        binder = SelectBinder(self.script, names, self.aggregates, self.time, measure)
+        binder.check_clauses(select)
+        return binder.bind(query, join(self.script, select, sources, names, measure))
 
     def _measure(self, sources: Sequence[BoundSource]) -> Measure:
         return Measure(sources[0].relation.schema.field(sources[0].time).type)

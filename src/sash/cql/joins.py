@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sash.cql.grammar import Phrase
+import pyarrow as pa
+
+from sash.cql.grammar import Phrase, Select
 from sash.cql.phrases import check_condition, conjuncts, rewritten, sides_of_equality, type_of
 from sash.cql.scopes import BoundSource, RowScope
 from sash.cql.tokens import Script
@@ -25,9 +27,9 @@ class _Condition:
     reads: frozenset[int]
 
 
-def join(script: Script, sources: Sequence[BoundSource], names: RowScope, conditions: Sequence[Phrase], measure: Measure) -> Relation:
+def join(script: Script, select: Select, sources: Sequence[BoundSource], names: RowScope, measure: Measure) -> Relation:
     """The relation of all sources under all conditions."""
-    parts = [part for condition in conditions for part in conjuncts(condition)]
+    parts = [part for condition in select.conditions for part in conjuncts(condition)]
     waiting = [_condition(script, sources, names, part) for part in parts]
     relation, joined = sources[0].relation, frozenset([0])
     for number in range(len(sources)):
@@ -51,11 +53,10 @@ def join(script: Script, sources: Sequence[BoundSource], names: RowScope, condit
         joined |= {number}
         text = " and ".join(f"({t})" for t in others) or None
         relation = Joined(relation, source, tuple(equal), text)
-    if len(sources) > 1:
         try:
             axis_of(relation, measure)
         except InvalidWindow as error:
-            raise script.error(str(error), names.script.tokens[0].start) from error
+            raise script.error(str(error), select.sources[number].start, select.sources[number].end) from error
     return relation
 
 
@@ -66,9 +67,7 @@ def _condition(script: Script, sources: Sequence[BoundSource], names: RowScope, 
     return _Condition(phrase, text, _reads(sources, text))
 
 
-def _all_columns(sources: Sequence[BoundSource]):  # type: ignore[no-untyped-def]
-    import pyarrow as pa
-
+def _all_columns(sources: Sequence[BoundSource]) -> pa.Schema:
     return pa.schema([f for s in sources for f in s.relation.schema])
 
 

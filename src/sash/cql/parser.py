@@ -6,6 +6,7 @@ Clauses, sources and windows are parsed by descent; an expression is the run of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from typing import TypeVar
 
 from sash.cql.grammar import Amount, Call, Definition, Item, Name, Order, Phrase, Query, Relation2Stream, Select, Source, Statements
@@ -60,6 +61,8 @@ class Parser(WindowParser):
         query = self._query()
         self.skip(";")
         if not self.is_at_end:
+            for clause in ("where", "group", "having", "order", "limit"):
+                self._hint_at(clause, self.place - 1, self.place)
             raise self._unexpected("the query should end here")
         return Statements(tuple(definitions), query)
 
@@ -107,6 +110,8 @@ class Parser(WindowParser):
         if not distinct:
             self.skip("all")
         items = self.listed(self._item)
+        if not self.at("from"):
+            self._hint_at("from", self.place - 1, self.place - 2)
         self.expect("from", "FROM and a stream are missing")
         sources, conditions = self._sources()
         if self.skip("where"):
@@ -245,6 +250,13 @@ class Parser(WindowParser):
 
     def _is_distinct_from(self) -> bool:
         return self.here.word == "from" and self.place > 0 and self.tokens[self.place - 1].word == "distinct"
+
+    def _hint_at(self, clause: str, *places: int) -> None:
+        """Raise if a word at one of these places is nearly a clause's."""
+        for place in places:
+            token = self.tokens[max(0, place)]
+            if token.word and get_close_matches(token.word, [clause], cutoff=0.7):
+                raise self.script.error(f"did you mean {clause.upper()} instead of {token.text!r}?", token.start, token.end)
 
     def _unexpected(self, message: str) -> InvalidQuery:
         token = self.here

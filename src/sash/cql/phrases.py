@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import pyarrow as pa
@@ -91,7 +92,26 @@ def _tree(script: Script, text: str, phrase: Phrase) -> Any:
         if isinstance(node, exp.Query):
             message = "a query inside an expression is not supported; nested queries stand in FROM"
             raise script.error(message, phrase.start, phrase.end)
+        if isinstance(node, exp.Anonymous):
+            _check_function(script, phrase, str(node.this))
     return tree
+
+
+def _check_function(script: Script, phrase: Phrase, name: str) -> None:
+    """Raise for a function that does not exist."""
+    from sash.aggregates import registry
+    from sash.expressions.library import ALIASES, FUNCTIONS
+    from sash.expressions.resolve import CASTS
+
+    scalar = [n for n in (*FUNCTIONS, *ALIASES, *CASTS) if n.isidentifier()]
+    if name in scalar:
+        return
+    place = next((t for t in phrase.tokens if t.word == name), phrase.tokens[0])
+    near = get_close_matches(name, [*scalar, *registry()], n=1, cutoff=0.6)
+    meant = f": did you mean {near[0]!r}?" if near else "; docs/expressions.md and docs/cql.md list all"
+    if name in registry():
+        raise script.error(f"{name} is an aggregate, which cannot stand here", place.start, place.end)
+    raise script.error(f"unknown function {name!r}{meant}", place.start, place.end)
 
 
 def _syntax_error(script: Script, text: str, phrase: Phrase, error: Any) -> InvalidQuery:

@@ -81,6 +81,14 @@ class SelectBinder:
     def _default_kind(self, select: g.Select, relation: Relation) -> Kind:
         return "istream" if is_rows(relation) and not select.distinct else "rstream"
 
+    def check_clauses(self, select: g.Select) -> None:
+        """Raise for aggregates where there are no groups yet."""
+        for phrase in [*select.conditions, *select.group_by]:
+            clause = "WHERE" if phrase in select.conditions else "GROUP BY"
+            for call in self.aggregates.written(self.script, phrase):
+                hint = "a condition on aggregates stands in HAVING" if clause == "WHERE" else "groups are made before aggregates"
+                raise self.script.error(f"{call.name} cannot stand in {clause}: {hint}", call.start, call.end)
+
     # Groups.
 
     def _is_grouped(self, select: g.Select) -> bool:
@@ -89,11 +97,6 @@ class SelectBinder:
         calls = [call for phrase in phrases for call in self.aggregates.written(self.script, phrase)]
         if select.having is not None and not select.group_by and not calls:
             raise self.script.error("HAVING is a condition on groups; there are none: use WHERE", select.having.start, select.having.end)
-        for phrase in [*select.conditions, *select.group_by]:
-            clause = "WHERE" if phrase in select.conditions else "GROUP BY"
-            for call in self.aggregates.written(self.script, phrase):
-                hint = "a condition on aggregates stands in HAVING" if clause == "WHERE" else "groups are made before aggregates"
-                raise self.script.error(f"{call.name} cannot stand in {clause}: {hint}", call.start, call.end)
         return bool(calls or select.group_by)
 
     def _check_window(self, select: g.Select, relation: Relation) -> None:
