@@ -38,7 +38,7 @@ QUERIES = [
     "select timestamp, window.start, window.end, k, sum(v) as s from S [session 3] group by k",
     "select timestamp, window.start, window.end, k, sum(v) as s from S [partition by k session 3] group by k",
     "select timestamp, window.start, count(*) as n from S [punctuation v = 4 or v = 6]",
-    "select window.start, k, count(*) as n from S [partition by k punctuation v = 4]",
+    "select window.start, k, count(*) as n from S [partition by k punctuation v = 4] group by k",
     "select id from S [rows 3 slide 4]",
     "rstream(select timestamp, v from S [range 4 slide 3])",
     "dstream(select timestamp, v from S [range 4 slide 3])",

@@ -69,7 +69,7 @@ class PeriodicWindows(FrameWindows):
 
     def repeated(self, frame: Any) -> Any:
         low, high = self._number(S), self._number(U)
-        return self.present(frame).selectExpr("*", f"explode(sequence({low}, {high} - 1L)) as {N}")
+        return frame.where(f"{low} < {high}").selectExpr("*", f"explode(sequence({low}, {high} - 1L)) as {N}")
 
     def present(self, frame: Any) -> Any:
         if self.size >= self.slide:
