@@ -54,6 +54,14 @@ import subprocess, sys
 done = subprocess.run([sys.executable, "-m", "sash", "--help"], capture_output=True, text=True)
 assert done.returncode == {code} and "{words}" in done.stdout + done.stderr, (done.returncode, done.stdout, done.stderr)
 """
+EXAMPLES[""] += """
+try:
+    sash.spark.session(1)
+except sash.errors.MissingPackage as error:
+    assert "pip install 'sash[spark]'" in str(error), error
+else:
+    raise AssertionError("there is no Spark here")
+"""
 EXAMPLES[""] += COMMAND.format(code=1, words="pip install 'sash[cli]'")
 EXAMPLES["cli"] = CORE + COMMAND.format(code=0, words="bench")
 EXAMPLES["testing"] = CORE + "from sash.testing import check_laws\ncheck_laws(S.max)\n"
@@ -106,8 +114,8 @@ def test_an_extra_alone(extra, wheel, tmp_path):
 
 
 def test_what_is_missing_is_named(monkeypatch):
-    needs.check(needs.STREAM, "a stream")
+    needs.check(needs.STREAM, "a stream on Spark")
     monkeypatch.setattr(needs, "_is_installed", lambda module: module != "google.protobuf")
-    needs.check(needs.BATCH, "a batch")
+    needs.check(needs.BATCH, "a batch on Spark")
     with pytest.raises(SashError, match=r"a stream on Spark needs protobuf, which is not installed here: pip install 'sash\[spark\]'"):
-        needs.check(needs.STREAM, "a stream")
+        needs.check(needs.STREAM, "a stream on Spark")

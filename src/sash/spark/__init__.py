@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from sash.spark.sessions import session
-from sash.spark.shipping import ship
-from sash.spark.streams.checkpoints import check
-from sash.spark.streams.progress import progress
+from sash.spark import needs
+
+needs.check(needs.SPARK, "sash.spark")
+
+from sash.spark.sessions import session  # noqa: E402
+from sash.spark.shipping import ship  # noqa: E402
+from sash.spark.streams.checkpoints import check  # noqa: E402
+from sash.spark.streams.progress import progress  # noqa: E402
 
 __all__ = ["check", "progress", "session", "ship"]

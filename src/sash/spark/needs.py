@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from sash.errors import MissingPackage
 
+SPARK = {"pyspark": "pyspark"}
 BATCH = {"pandas": "pandas", "pyarrow": "pyarrow"}
 STREAM = {**BATCH, "google.protobuf": "protobuf"}
 
@@ -13,13 +14,13 @@ STREAM = {**BATCH, "google.protobuf": "protobuf"}
 def check(needed: dict[str, str], what: str) -> None:
     """Raise if a package is missing, and say how to install it.
 
-    >>> check(BATCH, "a batch")
+    >>> check(BATCH, "a batch on Spark")
     """
     missing = [package for module, package in needed.items() if not _is_installed(module)]
     if missing:
         names = " and ".join(missing)
         raise MissingPackage(
-            f"{what} on Spark needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed here: pip install 'sash[spark]', "
+            f"{what} needs {names}, which {'is' if len(missing) == 1 else 'are'} not installed here: pip install 'sash[spark]', "
             "on the driver and on all workers"
         )
 

@@ -34,7 +34,7 @@ MOST_PER_ROW = 24
 
 def aggregate_frame(frame: Any, request: Request, requested: str = "auto") -> Any:
     """The frame of all windows; ``requested`` names a strategy."""
-    needs.check(needs.BATCH, "a batch")
+    needs.check(needs.BATCH, "a batch on Spark")
     prepared = prepare(frame, request, requested)
     strategy = STRATEGIES[prepared.decision.choice]
     if prepared.decision.or_rows:
@@ -191,7 +191,7 @@ def rows(prepared: Prepared) -> Any:
 
 def over_frame(frame: Any, request: Request) -> Any:
     """Every row with the aggregates of its trailing windows."""
-    needs.check(needs.BATCH, "a batch")
+    needs.check(needs.BATCH, "a batch on Spark")
     prepared = prepare(frame, request)
     check_carried(frame)
     narrow, plan, blocks = prepared.frame, prepared.plan, prepared.decision.blocks

@@ -83,7 +83,7 @@ def prepare_stream(frame: Any, request: Request, options: StreamOptions) -> Prep
 
 def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """The streaming frame of all windows."""
-    needs.check(needs.STREAM, "a stream")
+    needs.check(needs.STREAM, "a stream on Spark")
     prepared = prepare_stream(frame, request, options)
     clock, plan, schema, options = prepared.clock, prepared.plan, prepared.schema, prepared.options
     result = emitted_schema(plan, options.emit)
@@ -108,7 +108,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
 
 def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     """Every row of a streaming frame with its trailing windows, once the watermark has passed it."""
-    needs.check(needs.STREAM, "a stream")
+    needs.check(needs.STREAM, "a stream on Spark")
     prepared = prepare_stream(frame, request, options)
     clock, plan, schema = prepared.clock, prepared.plan, prepared.schema
     check_carried(frame)
