@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from sash.api.explain_tables import slicing_lines
-from sash.api.sql import check_engine, given_tables, planned, streams_of
+from sash.api.sql import check_engine, given_tables, planned, planned_over_frames, streams_of
 from sash.columns import in_known_layouts
+from sash.plan.options import StreamOptions
 from sash.plan.relation_tree import tree
 from sash.plan.relations import Grouped, Joined, Relation, Windowed
 from sash.plan.rewrites import rewritten
@@ -19,9 +20,16 @@ from sash.relational.query_run import QueryRun
 def explain_query(text: str, arguments: Mapping[str, Any]) -> list[str]:
     """The plan of ``sash.sql(text, ...)`` as lines of text."""
     options = {n: arguments[n] for n in ("streams", "time", "order_by", "functions", "engine") if n in arguments}
-    named = {n: v for n, v in arguments.items() if n not in (*options, "watermark", "lateness", "emit", "late")}
+    of_streams = {n: arguments[n] for n in ("watermark", "lateness", "emit", "late") if n in arguments}
+    named = {n: v for n, v in arguments.items() if n not in (*options, *of_streams)}
     streams = streams_of(options.get("streams"), named)
-    check_engine(streams, options.get("engine", "auto"))
+    if check_engine(streams, options.get("engine", "auto")):
+        from sash.spark.explain_spark import explain_query_frames
+
+        plan, order = planned_over_frames(
+            text, streams, **{n: options.get(n) for n in ("order_by", "functions")}, time=options.get("time", "timestamp")
+        )
+        return explain_query_frames(plan, streams, StreamOptions.of(**of_streams), order)
     tables = given_tables(streams)
     plan = rewritten(planned(text, {n: t.schema for n, t in tables.items()}, options.get("time", "timestamp"), options.get("functions")))
     run = QueryRun({n: in_known_layouts(t) for n, t in tables.items()})

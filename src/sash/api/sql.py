@@ -76,17 +76,23 @@ def sql(
 
 def _on_spark(text: str, frames: Mapping[str, Any], time: str, order_by: Any, functions: Any, options: StreamOptions) -> Any:
     """The results of a query over Spark frames, as a frame."""
-    from sash.spark.language.spark_types import arrow_schema
     from sash.spark.queries.query_frames import FrameRun
+    from sash.spark.queries.query_streams import query_stream
 
-    streaming = [name for name, frame in frames.items() if frame.isStreaming]
-    if streaming:
-        raise InvalidArgument(f"{streaming[0]!r} is a stream; queries as text run on batch frames and tables, streams on sash.aggregate")
+    plan, order = planned_over_frames(text, frames, time=time, order_by=order_by, functions=functions)
+    if any(frame.isStreaming for frame in frames.values()):
+        return query_stream(plan, frames, options, order)
     if options.emit != "final":
         raise InvalidArgument(f"emit={options.emit!r} is for streams; a batch reports each window once")
+    return FrameRun(frames, order).frame(plan)
+
+
+def planned_over_frames(text: str, frames: Mapping[str, Any], *, time: str, order_by: Any, functions: Any) -> tuple[Query, tuple[str, ...]]:
+    """The checked plan of a query over Spark frames, and the columns that order rows of one time."""
+    from sash.spark.language.spark_types import arrow_schema
+
     schemas = {name: arrow_schema(frame.schema) for name, frame in frames.items()}
-    plan = rewritten(planned(text, schemas, time, functions))
-    return FrameRun(frames, ordering(order_by, list(schemas.values()))).frame(plan)
+    return rewritten(planned(text, schemas, time, functions)), ordering(order_by, list(schemas.values()))
 
 
 def streams_of(streams: Mapping[str, Any] | None, named: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -95,16 +95,28 @@ class _Columns:
         return pa.Table.from_arrays(columns, schema=self.query.schema)
 
 
-def select(query: Query, rows: Members | Results) -> Output:
-    """The results of a query over the rows of its relation."""
+class Before(Protocol):
+    """What is known of earlier windows where a sequence of relations is computed a part at a time."""
+
+    def extended(self, rows: Results) -> Results:
+        """Results with those of the window before them."""
+        ...
+
+
+def select(query: Query, rows: Members | Results, before: Before | None = None) -> Output:
+    """The results of a query over the rows of its relation; ``before`` has the window that precedes them."""
     columns = _Columns(query, rows.table.schema)
     if isinstance(rows, Results):
         if query.having is not None:
             wanted = set(_columns_of(query.having, _with_window(rows.table.schema, query.measure))) & WINDOW
             rows = rows.where(_flags(query.having, rows.with_window(wanted)))
         rows = replace(rows, table=columns.carried(rows.table))
-        return _of_results(query, columns, rows, None)
-    return _of_members(query, columns, replace(rows, table=columns.carried(rows.table)))
+        return _of_results(query, columns, rows, None, before=before)
+    rows = replace(rows, table=columns.carried(rows.table))
+    if before is not None:
+        places, numbers = expanded(*rows.span)
+        return _of_results(query, columns, _at(rows, places, numbers), None, before=before)
+    return _of_members(query, columns, rows)
 
 
 def projected(query: Query, rows: Members, time: str) -> Members:
@@ -159,7 +171,9 @@ def _own_rows(query: Query, columns: _Columns, rows: Members) -> Output:
     return Output(columns.final(table), (ticks, None), rows.measure, rows.edges, None)
 
 
-def _of_results(query: Query, columns: _Columns, rows: Results, kind: str | None, identity: Array | None = None) -> Output:
+def _of_results(
+    query: Query, columns: _Columns, rows: Results, kind: str | None, identity: Array | None = None, before: Before | None = None
+) -> Output:
     """Rows of which each is in one window as a stream; ``identity`` tells rows apart that are no values."""
     kind = kind or query.kind
     table = columns.with_windows(rows.table, rows.window_columns(columns.wanted))
@@ -179,6 +193,7 @@ def _of_results(query: Query, columns: _Columns, rows: Results, kind: str | None
         rows, table = rows.take(chosen), table.take(pa.array(chosen))
         identity = None if identity is None else identity[chosen]
     if kind != "rstream":
+        rows = rows if before is None else before.extended(rows)
         ids = identities(columns.values(rows.table)) if identity is None else identity
         places, numbers = differences(ids, rows.numbers, rows.numbers + 1, gone=kind == "dstream")
         exist = rows.edges.exist(numbers)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sash.functions.call import Call
+from sash.plan.flows import is_periodic, origin_queries, sliced
 from sash.plan.logical import Plan, output_type
 from sash.plan.options import StreamOptions
+from sash.plan.relation_tree import tree
+from sash.plan.relations import Grouped, Joined, Query, Relation
 from sash.plan.request import Request
 from sash.spark.batch.prepare import prepare
 from sash.spark.language.spark_frames import is_connect
+from sash.spark.queries.query_frames import FrameRun
+from sash.spark.queries.query_streams import StreamRun, prepare_query
 from sash.spark.sessions import ANY_SIZE, BYTES_PER_BATCH
 from sash.spark.streams.stream_frames import prepare_stream
 
@@ -21,9 +27,46 @@ STAGES = {
 }
 
 
-def explain_stream(frame: Any, request: Request, options: StreamOptions) -> list[str]:
+def explain_query_frames(query: Query, frames: Mapping[str, Any], options: StreamOptions, order_by: tuple[str, ...]) -> list[str]:
+    """The plan of a query over frames as lines of text; nothing runs."""
+    is_stream = any(frame.isStreaming for frame in frames.values())
+    prepared = prepare_query(query, frames, options, order_by) if is_stream else None
+    run = FrameRun(frames, order_by) if prepared is None else StreamRun(prepared)
+    kind = "Connect" if is_connect(next(iter(frames.values()))) else "classic"
+    lines = [f"query over {'streams' if is_stream else 'frames'} of Spark ({kind}): {', '.join(frames)}"]
+    if prepared is not None:
+        lines += [f"  plan: {prepared.decision.choice}", *(f"    {reason}" for reason in prepared.decision.reasons)]
+    direct_ones = _aggregated_directly(query) if prepared is None or prepared.decision.choice == "windows" else set()
+
+    def notes(relation: Relation) -> list[str]:
+        if isinstance(relation, Joined) and prepared is None:
+            return ["pairs: rows whose spans of windows overlap, joined by Spark on equal keys and blocks of time"]
+        if not isinstance(relation, Grouped):
+            return []
+        direct = run.direct(relation) if id(relation) in direct_ones else None
+        if direct is None:
+            return ["rows: repeated per window, grouped by Spark"] if prepared is None else _kept(relation)
+        if prepared is None:
+            return explain_frame(direct.frame, direct.request)
+        return explain_stream(direct.frame, direct.request, options, direct.conditions)
+
+    return [*lines, *(f"  {line}" for line in tree(query, notes))]
+
+
+def _aggregated_directly(query: Query) -> set[int]:
+    """The relations that :func:`sash.aggregate` may compute: those of a query, or of a named stream, whose results need no numbers."""
+    relations = {id(query.relation)} if query.kind == "rstream" and query.limit is None else set()
+    return relations.union(*map(_aggregated_directly, origin_queries(query)))
+
+
+def _kept(relation: Grouped) -> list[str]:
+    """What a query that runs step by step stores for an aggregation."""
+    return ["state: slices"] if is_periodic(sliced(relation)) else ["state: the rows of open windows"]
+
+
+def explain_stream(frame: Any, request: Request, options: StreamOptions, conditions: Sequence[str] = ()) -> list[str]:
     """The plan of a stream as lines of text; nothing is started."""
-    prepared = prepare_stream(frame, request, options)
+    prepared = prepare_stream(frame, request, options, conditions)
     plan, clock, options, decision = prepared.plan, prepared.clock, prepared.options, prepared.decision
     lines = _queries(frame, request, plan, "a stream of Spark")
     if clock.own:

@@ -19,6 +19,8 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
             lines += _each(before, after, was[name], now[name], "window", _window)
         elif name == "columns" and isinstance(before, dict) and isinstance(after, dict):
             lines += _each(before, after, was[name], now[name], "column", str)
+        elif name == "query" and isinstance(before, list) and isinstance(after, list):
+            lines.append(_changed("the query", [str(line).strip() for line in before], [str(line).strip() for line in after]))
         elif name == "aggs" and isinstance(before, list) and isinstance(after, list):
             lines.append(_changed("aggs", [_call(c) for c in before], [_call(c) for c in after]))
         else:

@@ -25,7 +25,7 @@ from sash.slicing.persistence.transactions import Storage, StoredChunks, StoredK
 from sash.slicing.stores.kinds import Home
 from sash.slicing.stores.slice_store import SliceStore, StoreState
 from sash.slicing.stream.engine import Engine
-from sash.types import FAR_BACK
+from sash.types import FAR_AHEAD, FAR_BACK
 
 SEEN, EMITTED = "seen", "given"
 """The names of stored values, since the first version."""
@@ -50,6 +50,11 @@ class StepMetrics:
     """Rows without a time, if the caller counts them."""
     reached: int | None = None
     """The watermark, in ticks; None before there is one."""
+    oldest: int | None = None
+    newest: int | None = None
+    """The span of the step's times, if the caller knows it."""
+    next_end: int | None = None
+    """The end of the first open window, as far as it is known."""
 
 
 class StoredEngine:
@@ -117,6 +122,15 @@ class StoredEngine:
     def watermark(self) -> int:
         """The watermark of the last step."""
         return self._engine.position.watermark
+
+    def next_end(self, oldest: int) -> int | None:
+        """The end of the first window that is open, as far as it is known; ``oldest`` is the oldest row of the step."""
+        after = max(self.watermark, oldest) if oldest < FAR_AHEAD else self.watermark
+        if after <= FAR_BACK:
+            return None
+        shapes = [q.shape for q in self._engine.plan.queries]
+        ends = [s.next_end(after) if s.session_gap is None else self._engine.position.newest + s.session_gap for s in shapes]
+        return min((end for end in ends if end is not None and FAR_BACK < end < FAR_AHEAD), default=None)
 
     def step(self, watermark: int, fragments: Iterable[pa.Table] = (), rows: Iterable[pa.Table] = ()) -> pa.Table:
         """Add rows, or slices that were computed elsewhere, and then apply a watermark."""

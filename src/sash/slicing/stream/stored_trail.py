@@ -60,6 +60,10 @@ class StoredTrail:
         self._carried = None if trail.carried is None else trail.carried.drop_columns([EMITTED])
         return result
 
+    def next_end(self, oldest: int) -> int | None:
+        """The end of the first window that is open: here rows are emitted, not windows."""
+        return None
+
     def commit(self) -> StepMetrics:
         """Write what has changed."""
         if self._carried is not None:

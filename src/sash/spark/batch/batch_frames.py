@@ -22,7 +22,8 @@ from sash.spark.language.catalyst import CATALYST_AGGREGATES, input_type
 from sash.spark.language.native import Rows, native_expression
 from sash.spark.language.spark_frames import TIME_WINDOW, functions_for, with_metadata
 from sash.spark.language.spark_types import spark_schema
-from sash.spark.workers.batch_tasks import AggregateRows, Assemble, MakeFragments, OverRows, Task, worker_function
+from sash.spark.workers.batch_tasks import AggregateRows, Assemble, MakeFragments, OverRows, worker_function
+from sash.spark.workers.own_code import own_code
 
 ROWS_AT_ONCE = 1 << 20
 """A worker reads at least this many rows, or slices, into memory at once, if the partition has as many."""
@@ -160,9 +161,9 @@ def _gathered(frame: Any, plan: Plan, blocks: Blocks | None) -> Any:
     return frame.repartition(*[F.expr(text) for text in apart]) if apart else frame.repartition(1)
 
 
-def _mapped(frame: Any, task: Task, schema: Any) -> Any:
+def _mapped(frame: Any, task: MakeFragments | Assemble | AggregateRows | OverRows, schema: Any) -> Any:
     numbered = frame.toDF(*[f"c{k}" for k in range(len(frame.columns))])
-    return numbered.mapInArrow(worker_function(task, frame.columns), schema)
+    return numbered.mapInArrow(worker_function(task, frame.columns, own_code(task.request)), schema)
 
 
 # Slices in Arrow, before the shuffle.

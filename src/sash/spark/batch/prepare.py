@@ -60,10 +60,10 @@ def prepare(frame: Any, request: Request, requested: str = "auto") -> Prepared:
     return Prepared(narrow, narrowed, schema, plan, decision, request.aggs)
 
 
-def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tuple[Any, Request, pa.Schema]:
+def narrow_down(frame: Any, request: Request, *, timeless: bool = False, carried: tuple[str, ...] = ()) -> tuple[Any, Request, pa.Schema]:
     """The frame with the columns that a request reads, the request over them, and their types.
 
-    With ``timeless``, rows without a time are retained, so that they can be counted.
+    With ``timeless``, rows without a time are retained, so that they can be counted; the columns ``carried`` are retained, too.
     """
     reserved = [name for name in frame.columns if name.startswith(RESERVED)]
     if reserved:
@@ -73,7 +73,7 @@ def narrow_down(frame: Any, request: Request, *, timeless: bool = False) -> tupl
     for name in [*request.column_names, *(i for c in request.aggs for i in c.inputs)]:
         if name in schema.names:
             _refuse(schema.field(name).type, frame.schema, name)
-    return _narrowed(frame, request, schema, timeless)
+    return _narrowed(frame, request, schema, timeless, carried)
 
 
 RESERVED = "@sash:"
@@ -127,9 +127,9 @@ def _refuse(t: pa.DataType, schema: Any, name: str) -> None:
         raise InvalidType(f"column {name!r} has the type {shown}, which sash cannot read; cast it, or leave it out")
 
 
-def _narrowed(frame: Any, request: Request, schema: pa.Schema, timeless: bool) -> tuple[Any, Request, pa.Schema]:
+def _narrowed(frame: Any, request: Request, schema: pa.Schema, timeless: bool, carried: tuple[str, ...]) -> tuple[Any, Request, pa.Schema]:
     """The columns that a request reads, and the request over them: Spark evaluates each expression once, in a column of its own."""
-    own = frame.columns if request.trailing else list(dict.fromkeys(request.column_names))
+    own = frame.columns if request.trailing else list(dict.fromkeys([*request.column_names, *carried]))
     projected: dict[str, str] = {}
     computed: dict[str, str] = {}
 

@@ -103,10 +103,9 @@ def block_of(value: str, length: int) -> str:
 
 def key(plan: Plan) -> list[str]:
     """The key's columns such that equal keys are equal: one zero, one NaN."""
-    parts = []
-    for name in plan.by:
-        column = quoted(name)
-        if pa.types.is_floating(plan.schema.field(name).type):
-            column = f"if(isnan({column}), double('NaN'), {column} + 0.0D)"
-        parts.append(column)
-    return parts
+    return [one_of_equals(quoted(name), plan.schema.field(name).type) for name in plan.by]
+
+
+def one_of_equals(value: str, t: pa.DataType) -> str:
+    """A value such that equal ones are identical: one zero, one NaN."""
+    return f"if(isnan({value}), double('NaN'), {value} + 0.0D)" if pa.types.is_floating(t) else value

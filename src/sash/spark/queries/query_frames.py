@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from sash.errors import InvalidArgument
 from sash.plan.axes import axis_of
+from sash.plan.flows import conditions_of, sliced
+from sash.plan.logical import RETRACTED, REVISION
 from sash.plan.relations import (
     END,
     START,
@@ -68,6 +70,19 @@ class Final:
     frame: Any
     schema: pa.Schema
     measure: Measure
+    extra: tuple[str, ...] = ()
+    """The columns of revisions, where there are any: they are part of every result."""
+
+
+@dataclass(frozen=True)
+class Direct:
+    """An aggregation over windows of one stream as a request over a frame."""
+
+    source: Windowed
+    frame: Any
+    request: Request
+    conditions: list[str]
+    """The conditions on the stream; :meth:`FrameRun.under` has applied them, or not."""
 
 
 class FrameRun:
@@ -80,7 +95,7 @@ class FrameRun:
 
     def frame(self, query: Query) -> Any:
         """The results of a query; in no order."""
-        return self._select(query, self.relation(query.relation, wants_numbers=query.kind != "rstream" or query.limit is not None))
+        return self.selected(query, self.relation(query.relation, wants_numbers=query.kind != "rstream" or query.limit is not None))
 
     # Relations.
 
@@ -115,7 +130,7 @@ class FrameRun:
         if id(origin.query) not in self._streams:
             query = origin.query
             rows = self.relation(query.relation, wants_numbers=query.kind != "rstream" or query.limit is not None)
-            self._streams[id(query)] = self._select(query, rows, time=origin.time)
+            self._streams[id(query)] = self.selected(query, rows, time=origin.time)
         return self._streams[id(origin.query)]
 
     def _windowed(self, relation: Windowed) -> Rows:
@@ -135,39 +150,46 @@ class FrameRun:
     def _ordering(self, frame: Any) -> tuple[str, ...]:
         return tuple(n for n in self.order_by if n in frame.columns)
 
-    def _directly(self, relation: Grouped) -> Final | None:
-        """Aggregates over windows of one stream, by :func:`sash.aggregate`; None where its windows are not those of the query."""
-        chain, source = list[Selected](), relation.child
-        while isinstance(source, Selected):
-            chain.append(source)
-            source = source.child
-        if not isinstance(source, Windowed) or not relation.calls:
+    def direct(self, relation: Grouped) -> Direct | None:
+        """Aggregates over windows of one stream, as a request; None where its windows are not those of the query."""
+        source = sliced(relation)
+        if source is None or not relation.calls:
             return None
-        windowing = source.windowing
-        window = windowing.window
-        same_keys = windowing.partition and set(windowing.partition) == {text for _, text in relation.keys}
-        counted = windowing.kind in ("rows", "sessions", "marks") and (same_keys or not (windowing.partition or relation.keys))
-        if window is None or not (windowing.kind == "time" or (counted and not chain)):
-            return None
+        window = source.windowing.window
+        assert window is not None
         own = source.origin.schema.names
         texts = [f"{quoted(n)} as {quoted(p)}" for n, p in zip(source.names, source.schema.names, strict=True)]
-        extra = [quoted(n) for n in {*self.order_by, *_columns_of(window, own)} if n in own and n not in source.schema.names]
-        frame = self._origin(source).selectExpr(*texts, *extra)
-        for selected in reversed(chain):
-            frame = frame.where(selected.condition)
+        more = [quoted(n) for n in {*self.order_by, *_columns_of(window, own)} if n in own and n not in source.schema.names]
+        frame = self._origin(source).selectExpr(*texts, *more)
+        conditions = conditions_of(relation.child)
+        frame = self.under(frame, conditions)
         frame = _with_keys(frame, relation)
         request = Request.of(
             window, list(relation.calls), [n for n, _ in relation.keys] or None, source.time, self._ordering(frame) or None
         )
-        result = aggregate_frame(frame, request)
+        return Direct(source, frame, request, conditions)
+
+    def _directly(self, relation: Grouped) -> Final | None:
+        """Aggregates over windows of one stream, by :func:`sash.aggregate`."""
+        direct = self.direct(relation)
+        if direct is None:
+            return None
+        source, result = direct.source, self.aggregated(direct)
         measure = Measure(source.origin.measure_type)
         ends = {START: "window.start", END: "window.end"}
-        latest = "window.end" if windowing.kind == "rows" else None
         columns = [f"{text} as {quoted(name)}" for name, text in ends.items()]
-        kept = [quoted(n) for n in relation.schema.names]
-        frame = result.selectExpr(*kept, *columns)
-        last = quoted(END) if latest else of_ticks(f"({ticks(END, measure)} - 1L)", measure)
-        return Final(frame.selectExpr("*", f"{last} as {quoted(TIME)}"), relation.schema, measure)
+        extra = tuple(n for n in (REVISION, RETRACTED) if n in result.columns and n not in relation.schema.names)
+        frame = result.selectExpr(*map(quoted, (*relation.schema.names, *extra)), *columns)
+        last = quoted(END) if source.windowing.kind == "rows" else of_ticks(f"({ticks(END, measure)} - 1L)", measure)
+        return Final(frame.selectExpr("*", f"{last} as {quoted(TIME)}"), relation.schema, measure, extra)
+
+    def under(self, frame: Any, conditions: Sequence[str]) -> Any:
+        """The rows that conditions on a stream leave."""
+        return reduce(lambda passing, condition: passing.where(condition), conditions, frame)
+
+    def aggregated(self, direct: Direct) -> Any:
+        """The windows of a request over one stream, as :func:`sash.aggregate` returns them."""
+        return aggregate_frame(direct.frame, direct.request)
 
     def _grouped(self, relation: Grouped, rows: Rows) -> Rows:
         """Aggregates over rows that are repeated per window."""
@@ -232,7 +254,7 @@ class FrameRun:
 
     # The select list.
 
-    def _select(self, query: Query, rows: Rows | Final, time: str | None = None) -> Any:
+    def selected(self, query: Query, rows: Rows | Final, time: str | None = None) -> Any:
         """The query's columns; with ``time`` as a stream whose time is in a column of this name."""
         texts = {c.name: c.text for c in query.columns}
         names = list(texts)
@@ -240,13 +262,14 @@ class FrameRun:
             texts[time] = quoted(TIME)
             names = relation_schema(query, time).names
         if isinstance(rows, Final):
-            frame = rows.frame if query.having is None else rows.frame.where(query.having)
+            frame = rows.frame if query.having is None else _having(rows, query.having)
+            texts |= {n: quoted(n) for n in rows.extra}
+            names = [*names, *rows.extra]
             if query.distinct:
                 return frame.selectExpr(*[f"{texts[n]} as {quoted(n)}" for n in names], quoted(END)).distinct().select(*map(quoted, names))
             return frame.selectExpr(*[f"{texts[n]} as {quoted(n)}" for n in names])
         if rows.is_stream and query.kind == "istream" and not query.distinct and query.limit is None:
-            own = f"{of_ticks(quoted(TICK), rows.measure)} as {quoted(TIME)}"
-            present = rows.windows.present(rows.frame).selectExpr("*", own)
+            present = rows.windows.present(rows.frame).selectExpr("*", f"{quoted(time_of_rows(query.relation))} as {quoted(TIME)}")
             return present.selectExpr(*[f"{texts[n]} as {quoted(n)}" for n in names])
         frame = self._windowed_results(query, rows)
         timed = rows.windows.timed(frame, rows.measure)
@@ -302,6 +325,23 @@ class FrameRun:
         sign = "" if query.kind == "istream" else "-"
         changed = net.where(f"{sign}`@net` > 0").selectExpr("*", f"explode(sequence(1L, {sign}`@net`)) as `@copy`")
         return changed.drop("@net", "@copy")
+
+
+def _having(rows: Final, condition: str) -> Any:
+    """The results for which a condition is true; where there are revisions, one that it has become false for is retracted."""
+    if not rows.extra:
+        return rows.frame.where(condition)
+    others = [quoted(n) for n in rows.frame.columns if n != RETRACTED]
+    gone = f"{quoted(RETRACTED)} or not coalesce({condition}, false) as {quoted(RETRACTED)}"
+    return rows.frame.selectExpr(*others, gone).where(f"{quoted(REVISION)} > 0 or not {quoted(RETRACTED)}")
+
+
+def time_of_rows(relation: Relation) -> str:
+    """The column with the time of the rows of a projection or selection."""
+    if isinstance(relation, Selected):
+        return time_of_rows(relation.child)
+    assert isinstance(relation, Windowed | Inner)
+    return relation.time
 
 
 def _with_keys(frame: Any, relation: Grouped) -> Any:

@@ -36,7 +36,7 @@ def check(frame: SparkFrame, checkpoint: str) -> None:
     requested = [f.metadata[QUERY] for f in streaming.schema.fields if QUERY in (f.metadata or {})]
     if not requested:
         raise InvalidArgument(
-            "frame is not a stream of sash.aggregate or sash.over, or it has lost the window column: check it before that"
+            "frame is not a stream of sash.aggregate, sash.over or sash.sql, or it has lost the column that says so: check it before that"
         )
     if any(json.loads(text).get("plan") == "plain" for text in requested):
         raise InvalidArgument(

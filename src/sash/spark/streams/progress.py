@@ -9,8 +9,8 @@ from sash.spark.workers.stream_tasks import MEASURED
 STATE, INPUT, PLAIN = "sash", "sash:in", "sash:plain"
 OF_INPUT = ("rows", "without_time", "ahead")
 """The metrics of a stream whose state is Spark's own (``plan="plain"``)."""
-MOST = ("open_windows", "reached")
-"""Metrics that are reported as the maximum over all buckets; the others are summed."""
+MOST, LEAST = ("open_windows", "reached", "newest"), ("oldest", "next_end")
+"""Metrics that are reported as the maximum or the minimum over all buckets; the others are summed."""
 
 
 class StreamingQuery(Protocol):

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -27,11 +29,13 @@ from sash.spark.language.spark_frames import QUERY, TIME_WINDOW, functions_for, 
 from sash.spark.language.spark_types import arrow_schema, spark_schema
 from sash.spark.sessions import PROVIDER, ROCKSDB
 from sash.spark.streams.plain_stream import plain_stream, why_not_plain
-from sash.spark.streams.progress import MOST, STATE
+from sash.spark.streams.progress import LEAST, MOST, STATE
 from sash.spark.streams.watermarks import DELAY, Watermarked, metrics_name, with_watermark
-from sash.spark.workers.batch_tasks import guarded_import, pack_task, worker_function
+from sash.spark.workers.batch_tasks import Task, guarded_import, pack_task, worker_function
 from sash.spark.workers.buckets import labels
-from sash.spark.workers.stream_tasks import BUCKET, MEASURED, PAYLOADS, Bucket, MakePayloads, OverBucket, Unpack
+from sash.spark.workers.own_code import Code, own_code
+from sash.spark.workers.payloads import BUCKET, PASSES, PAYLOADS, MakePayloads
+from sash.spark.workers.stream_tasks import MEASURED, Bucket, BucketTask, OverBucket, Unpack
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class PreparedStream:
     plan: Plan
     decision: StreamDecision
     buckets: tuple[int, ...]
+    conditions: tuple[str, ...] = ()
 
     @property
     def options(self) -> StreamOptions:
@@ -56,16 +61,20 @@ class PreparedStream:
         return self.clock.options
 
 
-def prepare_stream(frame: Any, request: Request, options: StreamOptions) -> PreparedStream:
-    """Check a request against a streaming frame's columns, and choose a strategy; nothing is started."""
+def prepare_stream(frame: Any, request: Request, options: StreamOptions, conditions: Sequence[str] = ()) -> PreparedStream:
+    """Check a request against a streaming frame's columns, and choose a strategy; nothing is started.
+
+    Rows that do not fulfil the conditions, which are SQL over the frame, advance the watermark, and have no other effect.
+    """
     if options.late != "drop":
         raise InvalidArgument(f"late={options.late!r} is for sash.Operator; on Spark late rows are counted: sash.spark.progress(query)")
     if request.empty:
         raise InvalidArgument("empty=True is for batch: a stream does not report windows without rows")
     if options.plan != "plain":
-        _check_provider(frame)
+        check_provider(frame)
     clock = with_watermark(frame, request, options)
-    narrow, narrowed, schema = narrow_down(clock.frame, clock.request, timeless=not request.trailing)
+    passing, carried = _passing(clock, conditions)
+    narrow, narrowed, schema = narrow_down(passing, clock.request, timeless=not request.trailing, carried=carried)
     plan, options = make_plan(schema, narrowed), clock.options
     for name in ("watermark", "lateness", "idle"):
         if getattr(options, name) is not None:
@@ -78,13 +87,24 @@ def prepare_stream(frame: Any, request: Request, options: StreamOptions) -> Prep
         not_plain = why_not_plain(plan, clock) if options.plan == "plain" else None
         decision = choose_stream(plan, [stored_form(c, schema) for c in plan.columns], options.plan, not_plain=not_plain)
     buckets = labels((options.buckets or BUCKETS) if plan.by else 1)
-    return PreparedStream(clock, narrow, narrowed, request, schema, plan, decision, buckets)
+    return PreparedStream(clock, narrow, narrowed, request, schema, plan, decision, buckets, tuple(conditions))
 
 
-def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
+def _passing(clock: Watermarked, conditions: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+    """The frame under conditions. Where the workers compute the watermark, they need all rows' times, and a column says which pass."""
+    frame = clock.frame
+    if not conditions:
+        return frame, ()
+    if clock.event_time:
+        return reduce(lambda passing, condition: passing.where(condition), conditions, frame), ()
+    together = " and ".join(f"({c})" for c in conditions)
+    return frame.selectExpr("*", f"coalesce({together}, false) as {sql.quoted(PASSES)}"), (PASSES,)
+
+
+def aggregate_stream(frame: Any, request: Request, options: StreamOptions, conditions: Sequence[str] = ()) -> Any:
     """The streaming frame of all windows."""
     needs.check(needs.STREAM, "a stream on Spark")
-    prepared = prepare_stream(frame, request, options)
+    prepared = prepare_stream(frame, request, options, conditions)
     clock, plan, schema, options = prepared.clock, prepared.plan, prepared.schema, prepared.options
     result = emitted_schema(plan, options.emit)
     check_case(clock.frame, result.names)
@@ -98,7 +118,8 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions) -> An
     rows = _in_buckets(prepared.narrow, plan, len(prepared.buckets))
     payloads = MakePayloads(prepared.request, arrow_schema(rows.schema), strategy, prepared.buckets, ROWS_AT_ONCE)
     mode = "append" if options.emit == "final" else "update"
-    stepped = _stepped(rows, payloads, bucket, mode, clock.event_time, metrics_name(STATE), spark_schema(result))
+    own = own_code(prepared.request)
+    stepped = in_steps(packed(rows, payloads, own), bucket, own, mode, clock.event_time, spark_schema(result))
     query = {QUERY: json.dumps(described)}
     if not clock.event_time or options.emit != "final":
         return with_metadata(stepped, WINDOW, query)
@@ -119,14 +140,16 @@ def over_stream(frame: Any, request: Request, options: StreamOptions) -> Any:
     columns = tuple(schema.names)
     payloads = MakePayloads(prepared.request, arrow_schema(rows.schema), prepared.decision.choice, prepared.buckets, ROWS_AT_ONCE, columns)
     bucket = OverBucket(prepared.request, schema, tuple(result.names), described, clock.clock(plan.measure))
-    stepped = _stepped(rows, payloads, bucket, "append", clock.event_time, metrics_name(STATE), result)
+    own = own_code(prepared.request)
+    stepped = in_steps(packed(rows, payloads, own), bucket, own, "append", clock.event_time, result)
     return with_metadata(stepped, str(clock.request.time), {**({DELAY: 0} if clock.event_time else {}), QUERY: json.dumps(described)})
 
 
 # Checks, and the query as plain data.
 
 
-def _check_provider(frame: Any) -> None:
+def check_provider(frame: Any) -> None:
+    """Raise unless the session has the state store that streams need."""
     provider = frame.sparkSession.conf.get(PROVIDER, "")
     if "RocksDB" not in provider:
         raise InvalidArgument(
@@ -164,6 +187,8 @@ def _described(prepared: PreparedStream) -> dict[str, Any]:
     lateness = None if clock.lateness is None else repr(clock.lateness)
     columns = {f.name: str(f.type) for f in prepared.schema}
     described = descriptions.of_request(prepared.original, settings)
+    if prepared.conditions:
+        described["where"] = list(prepared.conditions)
     return {**described, "columns": columns, "buckets": len(prepared.buckets), "watermark": [lateness, clock.shift]}
 
 
@@ -174,28 +199,37 @@ def _in_buckets(narrow: Any, plan: Plan, count: int) -> Any:
     """Rows with the number of their key's bucket."""
     if count == 1:
         return narrow
-    keys = ", ".join(sql.key(plan))
-    return narrow.selectExpr("*", f"cast(pmod(xxhash64({keys}), {count}L) as int) as {sql.quoted(BUCKET)}")
+    return with_buckets(narrow, sql.key(plan), count)
 
 
-def _stepped(rows: Any, payloads: MakePayloads, bucket: Bucket | OverBucket, mode: str, event_time: bool, name: str, result: Any) -> Any:
-    """Results: payloads before the shuffle, a step of each bucket behind it, and the tables in what the steps return."""
-    F = functions_for(rows)
+def with_buckets(frame: Any, keys: Sequence[str], count: int) -> Any:
+    """Rows with the number of the bucket that expressions put them into."""
+    return frame.selectExpr("*", f"cast(pmod(xxhash64({', '.join(keys)}), {count}L) as int) as {sql.quoted(BUCKET)}")
+
+
+def packed(rows: Any, payloads: Task, own: Sequence[Code]) -> Any:
+    """Rows as payloads, before the shuffle."""
     numbered = rows.toDF(*[f"c{k}" for k in range(len(rows.columns))])
-    sent = numbered.mapInArrow(worker_function(payloads, rows.columns), spark_schema(PAYLOADS))
+    return numbered.mapInArrow(worker_function(payloads, rows.columns, own), spark_schema(PAYLOADS))
+
+
+def in_steps(payloads: Any, bucket: BucketTask, own: Sequence[Code], mode: str, event_time: bool, result: Any) -> Any:
+    """Results of payloads: a step of each bucket behind the shuffle, and the tables in what the steps return."""
+    F = functions_for(payloads)
     columns = f"payload binary, {', '.join(f'{name} long' for name in MEASURED)}"
-    step = processor(bucket, event_time=event_time)
-    stepped = sent.groupBy("bucket").transformWithState(step, columns, mode, "EventTime" if event_time else "None")
-    observed = stepped.observe(name, *[(F.max if n in MOST else F.sum)(n).alias(n) for n in MEASURED])
-    return observed.select("payload").mapInArrow(worker_function(Unpack(bucket.request), ["payload"]), result)
+    step = processor(bucket, own, event_time=event_time)
+    stepped = payloads.groupBy("bucket").transformWithState(step, columns, mode, "EventTime" if event_time else "None")
+    combined = dict.fromkeys(MOST, F.max) | dict.fromkeys(LEAST, F.min)
+    observed = stepped.observe(metrics_name(STATE), *[combined.get(n, F.sum)(n).alias(n) for n in MEASURED])
+    return observed.select("payload").mapInArrow(worker_function(Unpack(), ["payload"]), result)
 
 
-def processor(bucket: Bucket | OverBucket, *, event_time: bool) -> Any:
+def processor(bucket: BucketTask, own: Sequence[Code], *, event_time: bool) -> Any:
     """A stateful processor that imports nothing a worker might lack; its class is pickled by value."""
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
     from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-    payload, load = pack_task(bucket, bucket.request, []), guarded_import()
+    payload, load = pack_task(bucket, [], own), guarded_import()
     # Types, not their text, which each task would ask the JVM to parse.
     state = (StructType([StructField("name", StringType())]), StructType([StructField("value", BinaryType())]))
 

@@ -58,7 +58,7 @@ def with_watermark(frame: Any, request: Request, options: StreamOptions) -> Wate
     """The frame with the requested watermark, unless it has its own, and without rows too far ahead."""
     if isinstance(request.time, ProcessingTime):
         frame, request, options = _stamped(frame, request, request.time, options)
-    own = _own_watermark(frame, request.time)
+    own = has_watermark(frame, request.time)
     if own and options.watermark is not None:
         raise InvalidArgument(f"the frame has a watermark on {request.time!r} already (withWatermark); leave watermark= away, or that")
     if own and options.max_ahead is not None:
@@ -69,11 +69,18 @@ def with_watermark(frame: Any, request: Request, options: StreamOptions) -> Wate
     schema = arrow_schema(frame.schema)
     if options.max_ahead is not None and isinstance(request.time, str) and request.time in schema.names:
         frame = _without_those_ahead(frame, request.time, schema.field(request.time).type, options.max_ahead)
-    put_on = not own and options.watermark is not None and _is_instant(schema, request.time)
-    millis, shift = _delay(options, request) if put_on else (0, 0)
+    put_on = not own and options.watermark is not None and _has_instants(schema, request.time)
+    later = int(request.trailing or any(w.context != "context free" for w in request.windows.values()))
+    millis, shift = _delay(options, later) if put_on else (0, 0)
     if put_on:
         frame = frame.withWatermark(sql.quoted(str(request.time)), f"{millis} milliseconds")
     return Watermarked(frame, request, options, own, own or put_on, shift)
+
+
+def with_delay(frame: Any, time: str, options: StreamOptions) -> Any:
+    """The frame with the requested watermark, for queries whose windows have known edges."""
+    millis, _ = _delay(options, 0)
+    return frame.withWatermark(sql.quoted(time), f"{millis} milliseconds")
 
 
 def _stamped(frame: Any, request: Request, clock: ProcessingTime, options: StreamOptions) -> tuple[Any, Request, StreamOptions]:
@@ -85,7 +92,7 @@ def _stamped(frame: Any, request: Request, clock: ProcessingTime, options: Strea
     return frame.withColumn(clock.name, F.current_timestamp()), replace(request, time=clock.name), replace(options, watermark=watermark)
 
 
-def _own_watermark(frame: Any, time: Any) -> bool:
+def has_watermark(frame: Any, time: Any) -> bool:
     """Whether the frame has a watermark on the time column; raises if it has one on another column."""
     marked = [f.name for f in frame.schema.fields if DELAY in (f.metadata or {})]
     if marked and isinstance(time, str) and time in frame.columns and time not in marked:
@@ -95,12 +102,16 @@ def _own_watermark(frame: Any, time: Any) -> bool:
     return bool(marked) and time in marked
 
 
-def _is_instant(schema: pa.Schema, time: Any) -> bool:
+def is_instant(t: pa.DataType) -> bool:
     """Spark has a watermark for times with a zone only."""
-    return isinstance(time, str) and time in schema.names and getattr(schema.field(time).type, "tz", None) is not None
+    return getattr(t, "tz", None) is not None
 
 
-def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
+def _has_instants(schema: pa.Schema, time: Any) -> bool:
+    return isinstance(time, str) and time in schema.names and is_instant(schema.field(time).type)
+
+
+def _delay(options: StreamOptions, later: int) -> tuple[int, int]:
     """Spark's delay in milliseconds, and by how many of them the operator's watermark is ahead of Spark's.
 
     Final results are emitted when the watermark has passed their end by the lateness, so both delay Spark's watermark: a second
@@ -117,7 +128,6 @@ def _delay(options: StreamOptions, request: Request) -> tuple[int, int]:
         return -(-nanos // NANOS_PER_MILLI), 0
     if options.lateness is not None and options.lateness.plain is None:
         nanos += options.lateness.nanos
-    later = int(request.trailing or any(w.context != "context free" for w in request.windows.values()))
     return -(-nanos // NANOS_PER_MILLI) + later, later
 
 

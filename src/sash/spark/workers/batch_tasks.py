@@ -7,7 +7,7 @@ import os
 import pickle
 import sysconfig
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import version
@@ -29,7 +29,7 @@ from sash.slicing.batch.whole_table import aggregate_table
 from sash.slicing.stream.operator import Operator
 from sash.slicing.stream.trail import Trail, over_rows
 from sash.spark import shipping
-from sash.spark.workers.own_code import by_value, own_functions, own_sources
+from sash.spark.workers.own_code import Code, by_value, own_sources
 from sash.spark.workers.pieces import Piece, full_tables, pieces
 from sash.spark.workers.row_order import floor, ordered
 
@@ -39,11 +39,6 @@ Batches = Iterable[pa.RecordBatch]
 
 class Task(Protocol):
     """The work of one stage."""
-
-    @property
-    def request(self) -> Request:
-        """What is requested."""
-        ...
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         """The stage's results."""
@@ -179,12 +174,14 @@ class LargeTrail:
 # Between Spark and the tasks.
 
 
-def worker_function(task: Task, names: list[str]) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def worker_function(
+    task: Task, names: list[str], own: Sequence[Code] = ()
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for ``mapInArrow`` that runs a task, or says which package its worker lacks.
 
-    ``names`` are the columns' real names: Spark does not accept names with dots here.
+    ``names`` are the columns' real names: Spark does not accept names with dots here. ``own`` is the user's code in the task.
     """
-    payload, load = pack_task(task, task.request, names), guarded_import()
+    payload, load = pack_task(task, names, own), guarded_import()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from load("sash.spark.workers.batch_tasks").perform(payload, batches)
@@ -235,11 +232,11 @@ def perform(payload: bytes, batches: Batches) -> Iterator[pa.RecordBatch]:
         raise as_user_error(error) from None
 
 
-def pack_task(task: Any, request: Request, names: list[str]) -> bytes:
+def pack_task(task: Any, names: list[str], own: Sequence[Code]) -> bytes:
     """A task as bytes, with the source text of users' own functions."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
-    with by_value(request):
-        payload: bytes = cloudpickle.dumps((own_sources(own_functions(request)), names, cloudpickle.dumps(task)))
+    with by_value(own):
+        payload: bytes = cloudpickle.dumps((own_sources(own), names, cloudpickle.dumps(task)))
     return payload
 
 

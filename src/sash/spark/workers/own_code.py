@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
+from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate
 from sash.plan.request import Request
 
+Code = Callable[..., Any]
+"""A function or a class of the user's."""
 
-def own_functions(request: Request) -> list[Callable[..., Any]]:
+
+def own_code(request: Request) -> list[Code]:
+    """The functions of users' own aggregates, and the classes of their own windows."""
+    windows = [type(w) for w in request.windows.values() if not type(w).__module__.startswith("sash.")]
+    return [*own_functions(request.aggs), *windows]
+
+
+def own_functions(calls: Iterable[Call]) -> list[Code]:
     """The functions of users' own aggregates."""
-    aggregates = [call.aggregate for call in request.aggs]
+    aggregates = [call.aggregate for call in calls]
     functions = [(a.lift, a.combine, a.lower, a.invert) for a in aggregates if isinstance(a, UserAggregate)]
     return [f for group in functions for f in group if f is not None]
 
 
-def own_windows(request: Request) -> list[type]:
-    """The classes of users' own windows."""
-    return [type(w) for w in request.windows.values() if not type(w).__module__.startswith("sash.")]
-
-
-def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
+def own_sources(own: Sequence[Code]) -> dict[str, str]:
     """The text of the files that define users' functions: kernels are generated from text, and a worker may not have the file."""
     import linecache
 
     sources: dict[str, str] = {}
     seen: set[int] = set()
-    waiting = [f for f in functions if isinstance(f, FunctionType)]
+    waiting = [f for f in own if isinstance(f, FunctionType)]
     while waiting:
         function = waiting.pop()
         if id(function) in seen:
@@ -49,10 +54,10 @@ def own_sources(functions: list[Callable[..., Any]]) -> dict[str, str]:
 
 
 @contextmanager
-def by_value(request: Request) -> Iterator[None]:
+def by_value(own: Sequence[Code]) -> Iterator[None]:
     """Inside, the modules that define users' functions and windows are pickled by value: workers need not have them."""
     cloudpickle: Any = import_module("pyspark.cloudpickle")
-    names = {f.__module__ for f in own_functions(request)} | {c.__module__ for c in own_windows(request)}
+    names = {thing.__module__ for thing in own}
     with ExitStack() as stack:
         for module in (sys.modules.get(name) for name in sorted(filter(None, names))):
             if module is not None and module.__name__ != "__main__" and not _is_installed(module):

@@ -1,35 +1,24 @@
-"""What runs in Spark's Python workers for a stream: rows into payloads, a bucket's step, payloads into results."""
+"""What runs in Spark's Python workers behind a stream's shuffle: a bucket's step, and payloads into results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from sash.columns import arrow_column
 from sash.plan.choices.stream_choice import StreamStrategy
 from sash.plan.logical import Plan, make_plan
 from sash.plan.options import Emit, StreamOptions
 from sash.plan.request import Request
-from sash.slicing.batch.fragments import Fragments
-from sash.slicing.batch.time_blocks import numbers
-from sash.slicing.persistence import encoding
-from sash.slicing.rows.keys import span_of
-from sash.slicing.stream.stored_engine import StoredEngine
+from sash.slicing.stream.stored_engine import StepMetrics, StoredEngine
 from sash.slicing.stream.stored_trail import StoredTrail
-from sash.spark.workers.batch_tasks import Batches, as_user_error, conform, unpack_task
-from sash.spark.workers.pieces import full_tables
+from sash.spark.workers.batch_tasks import Batches, as_user_error, unpack_task
+from sash.spark.workers.payloads import BucketInput
 from sash.types import FAR_BACK, Duration
 
-Array = npt.NDArray[Any]
-
-BUCKET = "@sash:bucket"
-PAYLOADS = pa.schema([("bucket", pa.int32()), ("newest", pa.int64()), ("without_time", pa.int64()), ("payload", pa.binary())])
 ROWS_IN_PAYLOAD = 1 << 16
 MEASURED = (
     "rows",
@@ -43,59 +32,14 @@ MEASURED = (
     "open_windows",
     "own_windows",
     "reached",
+    "oldest",
+    "newest",
+    "next_end",
 )
 """What a bucket's step reports."""
-NOTHING: dict[str, int | None] = {name: None if name == "reached" else 0 for name in MEASURED}
-
-
-@dataclass(frozen=True)
-class MakePayloads:
-    """Turns rows in any order into one payload per bucket; every bucket gets one, so that every bucket takes part in every step."""
-
-    request: Request
-    schema: pa.Schema
-    """The columns, with the bucket's number as the last."""
-    strategy: StreamStrategy
-    labels: tuple[int, ...]
-    most_rows: int
-    columns: tuple[str, ...] | None = None
-    """The columns that rows are sent with, where these are not those that the plan reads."""
-
-    def run(self, batches: Batches) -> Iterator[pa.Table]:
-        plan = make_plan(self.schema, self.request)
-        by = (*plan.by, BUCKET) if len(self.labels) > 1 else plan.by
-        fragments = Fragments(replace(plan, by=by), counted=True) if self.strategy == "fragments" else None
-        names = list(plan.reads if self.columns is None else self.columns)
-        for table in full_tables((conform(batch, self.schema) for batch in batches), self.most_rows):
-            if not table.num_rows:
-                continue
-            table = table.combine_chunks()
-            times = arrow_column(table.column(plan.time))
-            missing = times.null_count
-            if missing:
-                table = table if self.request.trailing else table.filter(times.is_valid())
-                times = times.drop_null()
-            newest = span_of(plan.measure.column(times))[1] if len(times) else FAR_BACK
-            payload_rows = table if fragments is None else fragments.of_rows(table)
-            bucket = numbers(payload_rows.column(BUCKET)) if len(self.labels) > 1 else np.zeros(payload_rows.num_rows, np.int64)
-            places = np.argsort(bucket, kind="stable")
-            if fragments is None:
-                payload_rows = payload_rows.select(names)
-            elif len(self.labels) > 1:
-                payload_rows = payload_rows.drop_columns([BUCKET])
-            payload_rows = payload_rows.take(pa.array(places)).combine_chunks()
-            ends = np.searchsorted(bucket[places], np.arange(len(self.labels) + 1))
-            payloads = [
-                encoding.of_table(payload_rows.slice(a, b - a)) if b > a else None
-                for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-            ]
-            columns = [
-                pa.array(self.labels, pa.int32()),
-                pa.array([newest] * len(self.labels), pa.int64()),
-                pa.array([missing] + [0] * (len(self.labels) - 1), pa.int64()),
-                pa.array(payloads, pa.binary()),
-            ]
-            yield pa.table(columns, schema=PAYLOADS)
+SPANS = ("reached", "oldest", "newest", "next_end")
+"""Those that are times, in ticks, or None."""
+NOTHING: dict[str, int | None] = {name: None if name in SPANS else 0 for name in MEASURED}
 
 
 @dataclass(frozen=True)
@@ -108,29 +52,13 @@ class Clock:
     """What is added to Spark's watermark, in ticks."""
     ticks_per_milli: int
 
-    def watermark(self, previous: int, spark: int | None, newest: Iterable[int]) -> int:
+    def watermark(self, previous: int, spark: int | None, newest: int) -> int:
         """The watermark of a step, in ticks."""
         if spark is not None:
             return spark * self.ticks_per_milli + self.shift if spark > 0 else FAR_BACK
         if self.delay is None:
             return FAR_BACK
-        return max([previous, *(n - self.delay for n in newest if n > FAR_BACK)])
-
-
-@dataclass(frozen=True)
-class BucketInput:
-    """A bucket's input of one step: the tables of its payloads, the newest times that their partitions saw, and the rows without a time."""
-
-    tables: list[pa.Table]
-    newest: list[int]
-    without_time: int
-
-    @staticmethod
-    def of(rows: Iterable[Any]) -> BucketInput:
-        """From payloads as Spark passes them."""
-        payloads = list(rows)
-        tables = [encoding.to_table(bytes(row.payload), "a payload") for row in payloads if row.payload is not None]
-        return BucketInput(tables, [row.newest for row in payloads], sum(row.without_time for row in payloads))
+        return max(previous, newest - self.delay) if newest > FAR_BACK else previous
 
 
 @dataclass(frozen=True)
@@ -163,7 +91,7 @@ class Bucket:
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
         engine = self.open(storage, label)
-        watermark = self.clock.watermark(engine.watermark, spark, inputs.newest)
+        watermark = self.clock.watermark(engine.watermark, spark, inputs.newest())
         sort = {"fragments": inputs.tables} if self.strategy == "fragments" else {"rows": inputs.tables}
         results = engine.step(watermark, **sort)
         return results if self.request.is_named else results.drop_columns(["query"]), engine
@@ -183,7 +111,7 @@ class OverBucket:
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
         trail = StoredTrail(make_plan(self.schema, self.request), storage, self.described)
-        results = trail.step(self.clock.watermark(trail.watermark, spark, inputs.newest), inputs.tables)
+        results = trail.step(self.clock.watermark(trail.watermark, spark, inputs.newest()), inputs.tables)
         return None if results is None else results.select(list(self.columns)), trail
 
 
@@ -204,7 +132,29 @@ class MapStorage:
         self._state.removeKey((name,))
 
 
-_tasks: dict[bytes, Bucket | OverBucket] = {}
+class BucketTask(Protocol):
+    """What a bucket does in a step."""
+
+    def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, Stored]:
+        """Ingest payloads and advance the watermark: the results, and the state to commit."""
+        ...
+
+
+class Stored(Protocol):
+    """A bucket's state after a step."""
+
+    notes: dict[str, Any]
+
+    def commit(self) -> StepMetrics:
+        """Write what has changed."""
+        ...
+
+    def next_end(self, oldest: int) -> int | None:
+        """The end of the first window that is open, as far as it is known; ``oldest`` is the oldest row of the step."""
+        ...
+
+
+_tasks: dict[bytes, BucketTask] = {}
 """Unpacked tasks by their bytes. Tasks are plain data without state, so a cached one is right for every version of the state."""
 TIMER = "timer"
 
@@ -220,7 +170,7 @@ def handle(payload: bytes, state: Any, processor_handle: Any, key: Any, rows: It
 
 
 def _stepped(
-    task: Bucket | OverBucket, state: Any, processor_handle: Any, label: int, rows: Iterable[Any], timer_values: Any, *, woken: bool
+    task: BucketTask, state: Any, processor_handle: Any, label: int, rows: Iterable[Any], timer_values: Any, *, woken: bool
 ) -> Iterator[Any]:
     from pyspark.sql import Row
 
@@ -233,7 +183,10 @@ def _stepped(
             processor_handle.deleteTimer(stored.notes[TIMER])
         processor_handle.registerTimer(spark + 1)
         stored.notes[TIMER] = spark + 1
-    done = replace(stored.commit(), without_time=inputs.without_time)
+    oldest, newest = inputs.oldest, inputs.newest()
+    span = (None, None) if newest <= FAR_BACK else (oldest, newest)
+    next_end = stored.next_end(oldest)
+    done = replace(stored.commit(), without_time=inputs.without_time, oldest=span[0], newest=span[1], next_end=next_end)
     yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()
@@ -245,8 +198,6 @@ def _stepped(
 @dataclass(frozen=True)
 class Unpack:
     """Turns payloads into results."""
-
-    request: Request
 
     def run(self, batches: Batches) -> Iterator[pa.Table]:
         for batch in batches:
