@@ -35,6 +35,66 @@ def demo(
 
 
 @app.command()
+def run(
+    query: Annotated[Path | None, typer.Argument(help="The file with the query (docs/cql.md).", show_default=False)] = None,
+    stream: Annotated[list[str] | None, typer.Option("--stream", "-s", metavar="NAME=URI", help="A stream and its source.")] = None,
+    out: Annotated[str, typer.Option("--out", "-o", metavar="URI", help="Where results go; - is standard output.")] = "-",
+    schema: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMNS", help="Columns: 'a long, b timestamp', or an example row of JSON.")
+    ] = None,
+    command: Annotated[str | None, typer.Option("-c", metavar="TEXT", help="The query itself.")] = None,
+    file: Annotated[Path | None, typer.Option("-f", metavar="FILE", help="The file with the query; - is standard input.")] = None,
+    engine: Annotated[str, typer.Option(help="auto, table (one process) or spark.")] = "auto",
+    follow: Annotated[
+        bool | None,
+        typer.Option("--follow/--no-follow", help="Go on when the input ends.", show_default=False),
+    ] = None,
+    time: Annotated[str, typer.Option(help="The streams' time column.")] = "timestamp",
+    order_by: Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="A column that orders rows of the same time.")] = None,
+    watermark: Annotated[str | None, typer.Option(metavar="DURATION", help="How far rows may lag behind the newest: '10 seconds'.")] = None,
+    lateness: Annotated[str | None, typer.Option(metavar="DURATION", help="How much longer a row may change results.")] = None,
+    emit: Annotated[str, typer.Option(help="final, update or running.")] = "final",
+    checkpoint: Annotated[Path | None, typer.Option(metavar="DIR", help="Resume from here, exactly once.")] = None,
+    bad: Annotated[str | None, typer.Option(metavar="URI", help="Where rows go that do not parse.")] = None,
+    late: Annotated[str | None, typer.Option(metavar="URI", hidden=True)] = None,
+    idle: Annotated[str | None, typer.Option(metavar="DURATION", help="Forget keys after so long without rows.")] = None,
+    limit: Annotated[int | None, typer.Option(help="At most so many results.")] = None,
+    format: Annotated[str | None, typer.Option(help="The format of files: json, csv, parquet or arrow.")] = None,
+    conf: Annotated[list[str] | None, typer.Option(metavar="spark.NAME=VALUE", help="A setting of Spark.")] = None,
+    progress: Annotated[Path | None, typer.Option(metavar="FILE", help="Progress as lines of JSON.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only results, errors and what matters.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Parse and check the query, and read no rows.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Print the plan, and read no rows.")] = False,
+) -> None:
+    """Run a query from sources to sinks.
+
+    Sources and sinks: a file or folder (.parquet, .csv, .jsonl, .arrow), - (standard input or output), kafka://host:port/topic,
+    rate://100 (rows per second), spark+delta:/path (any format of Spark).
+
+    sash run load.cql --stream TaskEvents=events.parquet --out load.csv
+
+    sash run -c 'select timestamp, k, count(*) as n from S [range 60 seconds slide 1 second] group by k' --stream S=kafka://localhost:9092/in
+    --schema S='timestamp timestamp, k string' --out 'kafka://localhost:9092/out?key=k' --watermark '10 seconds' --checkpoint state
+
+    Exit codes: 0, 1 (the query or its data), 2 (an option), 130 (Ctrl-C).
+    """
+    from sash.running import command as commands
+    from sash.running.settings import query_text, settings_of
+
+    try:
+        settings = settings_of(
+            query_text(query, command, file), streams=stream or [], out=out, schemas=schema or [], format=format, engine=engine,
+            follow=follow, time=time, order_by=order_by or [], watermark=watermark, lateness=lateness, idle=idle, emit=emit,
+            checkpoint=checkpoint, bad=bad, late=late, limit=limit, quiet=quiet, progress=progress, spark=conf or [],
+        )  # fmt: skip
+    except SashError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(commands.MISUSED) from error
+    chosen = commands.check if check else commands.explained if explain else commands.run
+    raise typer.Exit(chosen(settings))
+
+
+@app.command()
 def bench(
     names: Annotated[
         list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream; all of them by default.")

@@ -73,6 +73,10 @@ class UserFunctionFailed(SashError, RuntimeError):
     """A user's function raised an error: in a compiled kernel, or somewhere in a cluster."""
 
 
+class StreamFailed(SashError, RuntimeError):
+    """A streaming query ended with an error."""
+
+
 class NoSpark(SashError, RuntimeError):
     """Spark cannot be started here."""
 

@@ -55,6 +55,9 @@ class StepMetrics:
     """The span of the step's times, if the caller knows it."""
     next_end: int | None = None
     """The end of the first open window, as far as it is known."""
+    tick_nanos: int | None = None
+    emitted: int = 0
+    """The results, if the caller counts them."""
 
 
 class StoredEngine:

@@ -97,13 +97,14 @@ class StreamRun(FrameRun):
     def __init__(self, prepared: PreparedQuery) -> None:
         super().__init__(prepared.frames, prepared.order_by)
         self._options = prepared.options
+        self._described = of_query(prepared.query, prepared.order_by)
         self.metadata: dict[str, Any] = {}
 
     def under(self, frame: Any, conditions: Sequence[str]) -> Any:
         return frame  # the watermark sees the other rows, too
 
     def aggregated(self, direct: Direct) -> Any:
-        result = aggregate_stream(direct.frame, direct.request, self._options, direct.conditions)
+        result = aggregate_stream(direct.frame, direct.request, self._options, direct.conditions, self._described)
         self.metadata = dict(result.schema["window"].metadata)
         return result
 

@@ -101,8 +101,10 @@ def _passing(clock: Watermarked, conditions: Sequence[str]) -> tuple[Any, tuple[
     return frame.selectExpr("*", f"coalesce({together}, false) as {sql.quoted(PASSES)}"), (PASSES,)
 
 
-def aggregate_stream(frame: Any, request: Request, options: StreamOptions, conditions: Sequence[str] = ()) -> Any:
-    """The streaming frame of all windows."""
+def aggregate_stream(
+    frame: Any, request: Request, options: StreamOptions, conditions: Sequence[str] = (), query: dict[str, Any] | None = None
+) -> Any:
+    """The streaming frame of all windows; ``query`` describes the query that requests them, if it is not the request itself."""
     needs.check(needs.STREAM, "a stream on Spark")
     prepared = prepare_stream(frame, request, options, conditions)
     clock, plan, schema, options = prepared.clock, prepared.plan, prepared.schema, prepared.options
@@ -110,7 +112,7 @@ def aggregate_stream(frame: Any, request: Request, options: StreamOptions, condi
     check_case(clock.frame, result.names)
     if prepared.decision.choice == "plain":
         return with_metadata(plain_stream(prepared.narrow, plan), WINDOW, {DELAY: 0, **TIME_WINDOW, QUERY: json.dumps({"plan": "plain"})})
-    strategy, described = prepared.decision.choice, _described(prepared)
+    strategy, described = prepared.decision.choice, _described(prepared, query)
     bucket = Bucket(
         prepared.request, schema, strategy, prepared.buckets, described, options.emit, clock.lateness, options.idle,
         clock.clock(plan.measure),
@@ -180,16 +182,16 @@ def _check_trailing_watermark(clock: Watermarked) -> None:
         )
 
 
-def _described(prepared: PreparedStream) -> dict[str, Any]:
+def _described(prepared: PreparedStream, query: dict[str, Any] | None = None) -> dict[str, Any]:
     """What must stay the same from restart to restart, as plain data."""
     clock, options = prepared.clock, prepared.options
     settings = StreamOptions(lateness=options.lateness, emit=options.emit, idle=options.idle)
     lateness = None if clock.lateness is None else repr(clock.lateness)
     columns = {f.name: str(f.type) for f in prepared.schema}
     described = descriptions.of_request(prepared.original, settings)
-    if prepared.conditions:
-        described["where"] = list(prepared.conditions)
-    return {**described, "columns": columns, "buckets": len(prepared.buckets), "watermark": [lateness, clock.shift]}
+    if query is not None:
+        described = {**query, **{n: described[n] for n in ("emit", "lateness", "idle")}}
+    return {"columns": columns, **described, "buckets": len(prepared.buckets), "watermark": [lateness, clock.shift]}
 
 
 # The frame.

@@ -35,6 +35,10 @@ class QueryBucket:
     described: dict[str, Any]
     clock: Clock
 
+    @property
+    def tick_nanos(self) -> int | None:
+        return self.query.measure.nanos_per_tick
+
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, QuerySteps]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
         steps = QuerySteps(self.query, storage, self.described, self.order_by)

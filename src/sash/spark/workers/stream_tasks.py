@@ -17,7 +17,7 @@ from sash.slicing.stream.stored_engine import StepMetrics, StoredEngine
 from sash.slicing.stream.stored_trail import StoredTrail
 from sash.spark.workers.batch_tasks import Batches, as_user_error, unpack_task
 from sash.spark.workers.payloads import BucketInput
-from sash.types import FAR_BACK, Duration
+from sash.types import FAR_BACK, Duration, Measure
 
 ROWS_IN_PAYLOAD = 1 << 16
 MEASURED = (
@@ -35,10 +35,12 @@ MEASURED = (
     "oldest",
     "newest",
     "next_end",
+    "tick_nanos",
+    "emitted",
 )
 """What a bucket's step reports."""
-SPANS = ("reached", "oldest", "newest", "next_end")
-"""Those that are times, in ticks, or None."""
+SPANS = ("reached", "oldest", "newest", "next_end", "tick_nanos")
+"""Those that may be None: times, in ticks, and the length of a tick."""
 NOTHING: dict[str, int | None] = {name: None if name in SPANS else 0 for name in MEASURED}
 
 
@@ -88,6 +90,10 @@ class Bucket:
         reads = make_plan(self.schema, self.request).reads
         return make_plan(pa.schema([self.schema.field(n) for n in reads]), self.request)
 
+    @property
+    def tick_nanos(self) -> int | None:
+        return self.plan.measure.nanos_per_tick
+
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredEngine]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
         engine = self.open(storage, label)
@@ -107,6 +113,10 @@ class OverBucket:
     """The columns of the result."""
     described: dict[str, Any]
     clock: Clock
+
+    @property
+    def tick_nanos(self) -> int | None:
+        return Measure(self.schema.field(str(self.request.time)).type).nanos_per_tick
 
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, StoredTrail]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
@@ -134,6 +144,11 @@ class MapStorage:
 
 class BucketTask(Protocol):
     """What a bucket does in a step."""
+
+    @property
+    def tick_nanos(self) -> int | None:
+        """The length of a tick; None for integer times."""
+        ...
 
     def step(self, storage: Any, label: int, inputs: BucketInput, spark: int | None) -> tuple[pa.Table | None, Stored]:
         """Ingest payloads and advance the watermark: the results, and the state to commit."""
@@ -185,8 +200,10 @@ def _stepped(
         stored.notes[TIMER] = spark + 1
     oldest, newest = inputs.oldest, inputs.newest()
     span = (None, None) if newest <= FAR_BACK else (oldest, newest)
-    next_end = stored.next_end(oldest)
-    done = replace(stored.commit(), without_time=inputs.without_time, oldest=span[0], newest=span[1], next_end=next_end)
+    done = replace(
+        stored.commit(), without_time=inputs.without_time, oldest=span[0], newest=span[1], next_end=stored.next_end(oldest),
+        tick_nanos=task.tick_nanos, emitted=0 if results is None else results.num_rows,
+    )  # fmt: skip
     yield Row(payload=None, **{name: getattr(done, name) for name in MEASURED})
     for batch in [] if results is None else results.combine_chunks().to_batches(max_chunksize=ROWS_IN_PAYLOAD):
         sink = pa.BufferOutputStream()
