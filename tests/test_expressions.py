@@ -8,6 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+import sash
 from sash.errors import InvalidExpression, UnknownName
 from sash.expressions import parse
 
@@ -196,3 +197,14 @@ def test_handed_on_as_spark_sql():
 def test_what_looks_at_other_rows_is_no_expression_over_the_row(text):
     with pytest.raises(InvalidExpression, match="over the row"):
         parse(text)
+
+
+@pytest.mark.parametrize("name", ["load", "set", "use", "show", "update", "comment", "cache", "describe", "Kill"])
+def test_words_that_begin_statements_are_names(name):
+    table = pa.table({name: [1, 2]})
+    assert parse(name).evaluate(table).to_pylist() == [1, 2]
+    assert parse(f"{name} * 2 + {name}").evaluate(table).to_pylist() == [3, 6]
+    assert sash.sql(f"select {name} from S order by {name}", S=table.append_column("timestamp", pa.array([5, 6]))).num_rows == 2
+    for text in (f"{name} tables", f"{name} x = 5"):
+        with pytest.raises(InvalidExpression):
+            parse(text)

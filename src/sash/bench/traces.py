@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 Array = npt.NDArray[Any]
 
@@ -72,6 +73,14 @@ def streams(data: Path | None, rows: int) -> dict[str, pa.Table]:
 # Nexmark.
 
 
+def _addresses(auctions: Any) -> pa.Array:
+    """An address for each bid; of every third, without a channel."""
+    numbers = pa.array(auctions).cast(pa.string())
+    whole = pc.binary_join_element_wise("https://auctions.example/shop/", numbers, "/item.htm?query=1", "")
+    channel = pc.binary_join_element_wise("&channel_id=", numbers, "")
+    return pc.if_else(pa.array(auctions % 3 == 0), whole, pc.binary_join_element_wise(whole, channel, ""))
+
+
 def nexmark(events: int, seed: int = 11) -> dict[str, pa.Table]:
     """Nexmark's streams ``person``, ``auction`` and ``bid``, 1 to 3 to 46, a million events in 150 seconds."""
     rng = np.random.default_rng(seed)
@@ -114,6 +123,8 @@ def nexmark(events: int, seed: int = 11) -> dict[str, pa.Table]:
                 "price": 100 + np.exp(rng.random(bids) * 15).astype(np.int64),
                 "channel": np.array(["apple", "google", "baidu", "direct"])[rng.integers(0, 4, bids)],
                 "timestamp": pa.array(micros[bid]).cast(time),
+                "url": _addresses(wanted),
+                "extra": np.array(["", "abc", "cc-c", "xyz"])[wanted % 4],
             }
         ),
     }

@@ -237,7 +237,8 @@ class Parser(WindowParser):
         while self.here.kind != "end":
             token = self.here
             called = token.word in ("left", "right") and self.peek(1).text == "("  # functions, too
-            is_ending = token.word in ending and not called and not self._is_distinct_from()
+            is_member = self.place > begin and self.tokens[self.place - 1].text == "."
+            is_ending = token.word in ending and not (called or is_member or self._is_distinct_from())
             if depth == 0 and (token.text in (",", ")", "]", ";") or is_ending):
                 break
             if token.text == "[" and self.peek(1).word in ("range", "rows", "now", "session", "punctuation", "partition"):

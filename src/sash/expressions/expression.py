@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from sash.errors import InvalidExpression, unknown
-from sash.expressions.syntax import DIALECT, tree_of
+from sash.expressions.syntax import DIALECT, tree_of, without_statement
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -132,7 +132,7 @@ def parse(text: str) -> Expression:
     from sqlglot.errors import ErrorLevel, SqlglotError
 
     try:
-        parsed = sqlglot.parse_one(text, dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
+        parsed = sqlglot.parse_one(without_statement(text), dialect=DIALECT, error_level=ErrorLevel.IMMEDIATE)
         tree = tree_of(text)
     except SqlglotError as error:
         details = getattr(error, "errors", None) or [{}]

@@ -33,6 +33,16 @@ _OWN_SYNTAX = frozenset(
 """Words before a parenthesis that are no functions, or functions whose arguments have words between them."""
 
 
+_STATEMENTS = frozenset(
+    """
+    alter analyze attach begin cache call comment commit copy create delete desc describe detach drop execute explain export fetch grant
+    insert kill load merge optimize pragma prepare refresh rename reset revoke rollback set show truncate uncache update use vacuum
+    """.split()  # noqa: SIM905
+)
+"""Words that begin a statement for sqlglot; where an expression begins with one, it is a column's name."""
+_FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
+
+
 @dataclass(frozen=True)
 class Hidden:
     """A text in which function names and awkward literals are hidden, and what the latter are."""
@@ -51,6 +61,7 @@ def hide(text: str) -> Hidden:
     from sqlglot.dialects.databricks import Databricks
 
     chars, literals = _literals(text)
+    chars = list(without_statement("".join(chars)))
     masked = "".join(chars)
     tokens = Databricks().tokenize(masked)
     for before, token, after in zip([None, *tokens], tokens, tokens[1:], strict=False):
@@ -62,6 +73,14 @@ def hide(text: str) -> Hidden:
             continue
         chars[token.start] = chr(_HIDDEN + ord(name[0]))
     return Hidden("".join(chars), literals)
+
+
+def without_statement(text: str) -> str:
+    """The text whose first letter is hidden if it belongs to a word that begins a statement."""
+    first = _FIRST_WORD.match(text)
+    if first is None or first[1].lower() not in _STATEMENTS:
+        return text
+    return text[: first.start(1)] + chr(_HIDDEN + ord(first[1][0])) + text[first.start(1) + 1 :]
 
 
 def _is_worded(name: str, tokens: list[Any], token: Any) -> bool:
@@ -167,6 +186,8 @@ def tree_of(text: str) -> Any:
     for node in tree.walk():
         if isinstance(node, exp.Anonymous):
             node.set("this", hidden.name(node.this).lower())
+        elif isinstance(node, exp.Identifier):
+            node.set("this", hidden.name(node.this))
         elif isinstance(node, exp.Literal) and node.is_string and node.this[:1] in hidden.literals:
             node.set("this", hidden.literals[node.this[:1]])
     return tree
