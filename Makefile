@@ -7,7 +7,7 @@ NAME ?= rolling
 SEED ?= $(shell date +%s)
 EXAMPLES ?= 1000
 
-.PHONY: help java demo test test-cluster lint soak bench docs wheel clean
+.PHONY: help java kafka demo test test-cluster test-kafka lint soak bench docs wheel clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
@@ -37,11 +37,27 @@ java: ## Java 17 or 21 for Spark: installed on Debian and derivatives; elsewhere
 demo: $(VENV)/.ready java ## cluster monitoring on Spark: a one-hour window that slides by a second, with times, a check and a picture
 	@$(BIN)/sash demo
 
-test: lint java ## all checks and tests
+kafka: ## a Kafka broker and Spark's connector as jars in .kafka, for the tests that need them; from Maven's registry
+	@if [ ! -e .kafka/.ready ] || [ requirements/kafka-broker.xml -nt .kafka/.ready ] || [ requirements/kafka-connector.xml -nt .kafka/.ready ]; then \
+	  if ! command -v mvn >/dev/null && command -v apt-get >/dev/null; then \
+	    echo "Installing Maven for Kafka's jars (once)"; \
+	    SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	    $$SUDO apt-get update -qq && $$SUDO apt-get install -y -qq maven >/dev/null || true; \
+	  fi; \
+	  if command -v mvn >/dev/null \
+	    && mvn -q -B -f requirements/kafka-broker.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/.kafka/broker" \
+	    && mvn -q -B -f requirements/kafka-connector.xml dependency:copy-dependencies -DoutputDirectory="$(CURDIR)/.kafka/connector"; \
+	  then touch .kafka/.ready; else echo "Kafka's jars could not be had (they need Maven): its tests are skipped"; fi; \
+	fi
+
+test: lint java kafka ## all checks and tests
 	$(BIN)/python -m pytest -n auto --durations=10
 
 test-cluster: $(VENV)/.ready java ## the tests that start a standalone cluster and Connect servers on loopback
 	$(BIN)/python -m pytest tests/test_cluster.py tests/test_connect.py
+
+test-kafka: $(VENV)/.ready java kafka ## queries from Kafka to Kafka, over a real broker on loopback
+	$(BIN)/python -m pytest tests/test_kafka.py
 
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
