@@ -73,7 +73,7 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases, 200 kills, a long
 	SASH_SEED=$(SEED) SASH_KILLS=200 $(BIN)/python -m pytest tests/test_kills.py
 	$(BIN)/python -m tests.soak_stream 1800
 
-bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream)
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream, cql)
 	$(BIN)/sash bench $(NAME)
 
 $(VENV)/.docs-ready: $(VENV)/.ready requirements/docs.txt
