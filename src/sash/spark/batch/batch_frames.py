@@ -73,11 +73,11 @@ def plain(prepared: Prepared) -> Any:
         ends = [f"cast(null as {_type_name(plan)})"] * 2
     else:
         ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, size)]
-    columns = [F.lit(query.name).alias(QUERY)] if plan.named else []
-    columns += _keys(F, plan)
-    columns.append(F.expr(f"named_struct('start', {ends[0]}, 'end', {ends[1]})").alias(WINDOW))
-    columns += [F.expr(sql.quoted(_result(k))).alias(c.call.name) for k, c in enumerate(plan.columns)]
-    return grouped.select(*columns)
+    columns = [f"{sql.text(query.name)} as {sql.quoted(QUERY)}"] if plan.named else []
+    columns += [sql.quoted(name) for name in plan.by]
+    columns.append(f"named_struct('start', {ends[0]}, 'end', {ends[1]}) as {sql.quoted(WINDOW)}")
+    columns += [f"{sql.quoted(_result(k))} as {sql.quoted(c.call.name)}" for k, c in enumerate(plan.columns)]
+    return grouped.selectExpr(*columns)
 
 
 def _type_name(plan: Plan) -> str:
@@ -102,8 +102,8 @@ def _keys(F: Any, plan: Plan) -> list[Any]:
 def _placed(prepared: Prepared) -> Any:
     """The rows with their tick and the start of their window."""
     plan = prepared.plan
-    ticked = prepared.frame.selectExpr("*", f"{sql.ticks(plan.time, plan.measure)} as {sql.quoted(TICK)}")
-    return ticked.selectExpr("*", f"{sql.start(sql.quoted(TICK), plan)} as {sql.quoted(CELL)}")
+    tick = sql.ticks(plan.time, plan.measure)
+    return prepared.frame.selectExpr("*", f"{tick} as {sql.quoted(TICK)}", f"{sql.start(tick, plan)} as {sql.quoted(CELL)}")
 
 
 def _sliced(prepared: Prepared) -> Any:

@@ -54,8 +54,9 @@ def prepare(frame: Any, request: Request, requested: str = "auto") -> Prepared:
             [why_not_native(c, plan.order_by) for c in plan.columns],
             requested,
         )
-        if requested == "auto" and is_readable(narrow):
-            decision = with_runtime_choice(plan, decision)
+        at_run_time = with_runtime_choice(plan, decision) if requested == "auto" else decision
+        if at_run_time is not decision and is_readable(narrow):
+            decision = at_run_time
     check_case(frame, names)
     return Prepared(narrow, narrowed, schema, plan, decision, request.aggs)
 

@@ -31,6 +31,8 @@ def functions_for(frame: Any) -> Any:
 
 def with_metadata(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
     """The frame, with metadata for Spark on the column of this name."""
+    if name.isidentifier():
+        return frame.withMetadata(name, metadata)  # one call of the JVM instead of several for each column
     F = functions_for(frame)
 
     def column(n: str) -> Any:
