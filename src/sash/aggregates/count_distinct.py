@@ -19,6 +19,7 @@ class CountDistinct(Aggregate):
     name = "count_distinct"
     kind = "runs"
     counts_rows = True
+    counts_values = True
 
     def returns(self, *types: pa.DataType) -> pa.DataType:
         (t,) = types

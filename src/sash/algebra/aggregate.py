@@ -27,6 +27,8 @@ class Aggregate(ABC):
     """The inputs whose nulls are values (the first one of ``max_by``), whatever the parameters; those of other inputs are skipped."""
     counts_rows: ClassVar[bool] = False
     """Whether the aggregate over no rows is a number, not null (counts)."""
+    counts_values: ClassVar[bool] = False
+    """Whether the result is how many different values there are."""
     reads: ClassVar[Reading] = "order"
 
     @property

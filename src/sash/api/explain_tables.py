@@ -10,13 +10,14 @@ import pyarrow as pa
 from sash import threads
 from sash.api.frames import is_spark
 from sash.api.tables import bound, check_engine
-from sash.plan.choices.range_choice import choose_ranges
+from sash.plan.choices.range_choice import choose_distinct, choose_ranges
 from sash.plan.logical import Column, Plan, output_type
 from sash.plan.options import StreamOptions
 from sash.plan.request import Request
 from sash.slicing.batch.over import row_spans
 from sash.slicing.batch.whole_table import how_to_slice, slice_spans
-from sash.slicing.partials.column_partials import FieldPartials, partials_of
+from sash.slicing.partials.column_partials import FieldPartials
+from sash.slicing.partials.kinds_of_partials import partials_of
 from sash.slicing.partials.ranges import Ranges
 from sash.slicing.rows.timed import TimedRows, read
 
@@ -66,6 +67,9 @@ def _aggregate(column: Column, schema: pa.Schema, places: int, ranges_of_queries
     """An aggregate's line: the algorithms that answer its ranges."""
     partials = partials_of(column, schema.empty_table())
     form = partials.inputs.form if isinstance(partials, FieldPartials) else None
+    if column.call.aggregate.counts_values:
+        algorithms = dict.fromkeys(choose_distinct(ranges).choice for ranges in ranges_of_queries)
+        return f"  {column.call!r} -> {output_type(column)}: {', '.join(algorithms)} over {what}, by numbers of values"
     algorithms = dict.fromkeys(choose_ranges(form, ranges, places).choice for ranges in ranges_of_queries)
     how = f"{', '.join(algorithms)} over {what}"
     kind = column.call.aggregate.kind

@@ -17,7 +17,7 @@ FEW_RANGES = 4
 LONG_SLICE = 32
 """Slices of this many rows on average are reduced in vector lanes."""
 
-PREFIXES, TWO_STACKS, ONE_BY_ONE, FLAT_FAT = "prefixes", "two stacks", "one by one", "FlatFAT"
+PREFIXES, TWO_STACKS, ONE_BY_ONE, FLAT_FAT, BY_CHANGES = "prefixes", "two stacks", "one by one", "FlatFAT", "changes"
 IN_LANES, IN_ORDER = "in lanes", "in order"
 
 
@@ -49,6 +49,13 @@ def choose_ranges(form: Form | None, ranges: RangeFacts, places: int, *, are_sto
     if form is None or len(ranges) <= FEW_RANGES or ranges.total <= FROM_SCRATCH * places:
         return Decision(ONE_BY_ONE, ("few or short ranges: each from scratch",))
     return Decision(FLAT_FAT, ("ranges lie within each other: a tree over all places",))
+
+
+def choose_distinct(ranges: RangeFacts) -> Decision:
+    """How the distinct values of ranges are counted."""
+    if ranges.only_advance:
+        return Decision(BY_CHANGES, ("starts and ends only advance: each value enters and leaves neighbouring ranges",))
+    return Decision(ONE_BY_ONE, ("ranges lie within each other: sorted values are merged",))
 
 
 def choose_reduction(form: Form, rows: int, slices: int) -> Decision:

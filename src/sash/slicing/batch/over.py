@@ -17,7 +17,7 @@ from sash.plan.logical import Plan, check_names, output_type
 from sash.slicing.bounds.per_row import row_ranges
 from sash.slicing.bounds.view import SortedRows
 from sash.slicing.ingest.cut import in_order
-from sash.slicing.partials.column_partials import partials_of
+from sash.slicing.partials.kinds_of_partials import partials_of
 from sash.slicing.partials.ranges import Ranges, look_at
 from sash.slicing.rows import order
 from sash.slicing.rows.timed import TimedRows, read

@@ -17,7 +17,8 @@ from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import Bounds, View
 from sash.slicing.ingest.cut import sort_and_cut
 from sash.slicing.ingest.scatter import edges_between, scatter
-from sash.slicing.partials.column_partials import Partials, partials_of
+from sash.slicing.partials.column_partials import Partials
+from sash.slicing.partials.kinds_of_partials import partials_of
 from sash.slicing.partials.ranges import Ranges, look_at
 from sash.slicing.rows.timed import TimedRows, read
 

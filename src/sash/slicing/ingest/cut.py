@@ -13,7 +13,8 @@ from sash.plan.logical import Plan
 from sash.slicing.bounds.handler import handler
 from sash.slicing.bounds.view import SortedRows, View
 from sash.slicing.ingest.slices import Slices
-from sash.slicing.partials.column_partials import Partials, partials_of
+from sash.slicing.partials.column_partials import Partials
+from sash.slicing.partials.kinds_of_partials import partials_of
 from sash.slicing.partials.stored import Kernels
 from sash.slicing.rows import order
 from sash.slicing.rows.inputs import Fields

@@ -28,11 +28,6 @@ from sash.slicing.rows.inputs import Fields, evaluated, fields, unpacked
 Array = npt.NDArray[Any]
 
 
-def partials_of(column: Column, table: pa.Table) -> Partials:
-    """The aggregate's partials over a table's rows, not yet gathered into slices."""
-    return FieldPartials(column, table) if column.call.aggregate.kind == "fields" else ObjectPartials(column, table)
-
-
 class Partials(ABC):
     """An aggregate over rows, then over slices of them."""
 

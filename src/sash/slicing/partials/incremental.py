@@ -19,7 +19,8 @@ from sash.kernels.generate import generate
 from sash.plan.logical import Column
 from sash.slicing.bounds.view import some_rows
 from sash.slicing.partials.changes import Change
-from sash.slicing.partials.column_partials import ObjectPartials, Partials, partials_of
+from sash.slicing.partials.column_partials import ObjectPartials, Partials
+from sash.slicing.partials.kinds_of_partials import partials_of
 from sash.slicing.partials.stored import Kernels, StoredPartials
 from sash.slicing.rows.inputs import stored_fields, stored_form
 

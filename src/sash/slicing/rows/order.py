@@ -48,6 +48,11 @@ def _untied(order: Array | None, codes: Array, ticks: Array, ties: list[pa.Array
     return order
 
 
+def of_keys(keys: Array, key_count: int) -> Array:
+    """The permutation that sorts by key, which are numbers below ``key_count``, then place."""
+    return _sorted(keys, key_count, None)
+
+
 FEW = 1 << 12
 """Fewer rows than this are sorted without a kernel."""
 
