@@ -6,6 +6,7 @@ Kernels release the GIL, so Python threads scale.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,8 +16,13 @@ SMALLEST_SHARE = 1 << 18
 """Fewer rows than this are not worth another thread."""
 
 
+_current = threading.local()
+
+
 def available() -> int:
-    """The number of threads to use: ``SASH_THREADS``, or the cores that this process may use."""
+    """The number of threads to use: ``SASH_THREADS``, or the cores that this process may use; one in a thread of :func:`in_turn`."""
+    if getattr(_current, "is_one_of_many", False):
+        return 1
     setting = os.environ.get("SASH_THREADS")
     if setting:
         try:
@@ -49,4 +55,21 @@ def each(work: Callable[[int, int], None], parts: list[tuple[int, int]]) -> None
         return
     with ThreadPoolExecutor(len(parts)) as pool:
         for future in [pool.submit(work, *part) for part in parts]:
+            future.result()
+
+
+def in_turn(work: Callable[[int], None], count: int) -> None:
+    """Run ``work`` on every number below ``count``, by all threads, each with the next one that is left."""
+    workers = min(available(), count)
+    if workers <= 1:
+        for number in range(count):
+            work(number)
+        return
+
+    def alone(number: int) -> None:
+        _current.is_one_of_many = True
+        work(number)
+
+    with ThreadPoolExecutor(workers) as pool:
+        for future in [pool.submit(alone, number) for number in range(count)]:
             future.result()

@@ -14,7 +14,7 @@ from sash.errors import InvalidArgument, InvalidQuery, InvalidType, unknown
 from sash.plan.options import Emit, Late, StreamOptions, check_choice
 from sash.plan.relations import Query
 from sash.plan.rewrites import rewritten
-from sash.relational.query_run import QueryRun
+from sash.relational.table_run import TableRun
 from sash.types import DurationLike
 
 EngineName = Literal["auto", "table", "spark"]
@@ -70,7 +70,7 @@ def sql(
     tables = given_tables(given)
     plan = rewritten(planned(text, {n: t.schema for n, t in tables.items()}, time, functions))
     known = {name: in_known_layouts(table) for name, table in tables.items()}
-    result = QueryRun(known, ordering(order_by, [t.schema for t in tables.values()])).output(plan).table
+    result = TableRun(known, ordering(order_by, [t.schema for t in tables.values()])).output(plan).table
     return like(next(iter(given.values())), result)
 
 

@@ -9,6 +9,7 @@ from functools import reduce
 import pyarrow as pa
 
 from sash.expressions import parse
+from sash.functions import count_distinct
 from sash.plan.relations import (
     END,
     START,
@@ -103,6 +104,43 @@ def _renamed(text: str, names: dict[str, str]) -> str:
     return text.replace("\0", "`")
 
 
+# Groups that are only counted.
+
+
+def counted_groups(query: Query) -> Query:
+    """Counting the groups of a nested query, whose keys are the outer ones and one column more, is counting that column's values."""
+    return _Everywhere(_counted).query(query)
+
+
+def _counted(relation: Relation) -> Relation:
+    if not isinstance(relation, Grouped) or not isinstance(relation.child, Inner):
+        return relation
+    nested = relation.child
+    inner = nested.query
+    below = inner.relation
+    if not isinstance(below, Grouped) or below.calls or inner.having is not None or inner.distinct or inner.limit is not None:
+        return relation
+    texts, columns = dict(below.keys), {c.name: c.text for c in inner.columns}
+    key_of = {own: _name_of(columns.get(name, "")) for own, name in zip(nested.schema.names, nested.names, strict=True)}
+    outer = [(name, key_of.get(_name_of(text), "")) for name, text in relation.keys]
+    counted = [key_of.get(_name_of(call.inputs[0]), "") if len(call.inputs) == 1 else "" for call in relation.calls]
+    more = set(texts) - {key for _, key in outer}
+    if not all(key in texts for _, key in outer) or len(more) != 1 or not counted or set(counted) != more:
+        return relation
+    if any(call.aggregate.name != "count" or call.condition is not None for call in relation.calls):
+        return relation
+    if any(name in below.child.schema.names and texts[key] != _quoted(name) for name, key in outer):
+        return relation  # the name means another column there
+    keys = tuple((name, texts[key]) for name, key in outer)
+    (value,) = (texts[key] for key in more)
+    calls = tuple(replace(count_distinct(value), alias_name=call.name) for call in relation.calls)
+    return Grouped(below.child, keys, calls, relation.schema)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
 # Only what is read.
 
 
@@ -184,4 +222,4 @@ class _Everywhere:
         return self._of_relation(relation)
 
 
-RULES: tuple[Rule, ...] = (without_constant_conditions, conditions_below, columns_that_are_read)
+RULES: tuple[Rule, ...] = (without_constant_conditions, conditions_below, columns_that_are_read, counted_groups, columns_that_are_read)

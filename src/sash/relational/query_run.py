@@ -45,8 +45,11 @@ class QueryRun:
         """The results of a query as a stream."""
         known = self._outputs.get(id(query))
         if known is None:
-            known = self._outputs[id(query)] = select(query, self.relation(query.relation))
+            known = self._outputs[id(query)] = self._computed(query)
         return known
+
+    def _computed(self, query: Query) -> Output:
+        return select(query, self.relation(query.relation))
 
     def relation(self, relation: Relation) -> Members | Results:
         """The rows of a relation."""
@@ -67,12 +70,13 @@ class QueryRun:
         return self._inner(relation)
 
     def _windowed(self, relation: Windowed) -> Members:
-        loaded = self._load(relation)
+        loaded = self.load(relation)
         table = loaded.table.select(list(relation.names)).rename_columns(relation.schema.names)
         rows = members_of(relation, table, loaded.ticks, loaded.table)
         return replace(rows, ticks=None) if relation.windowing.expands else rows
 
-    def _load(self, relation: Windowed) -> Loaded:
+    def load(self, relation: Windowed) -> Loaded:
+        """A source's rows, in order."""
         origin = relation.origin
         key = (id(origin.query), origin.name) if isinstance(origin, StreamOf) else (origin.name, origin.time)
         if key not in self._loaded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sash.plan.flows import check_flow, is_immediate, is_periodic, sliced, windowed
 from sash.plan.relations import Grouped, Inner, Query, Relation, Stream, StreamOf, Windowed, children
-from sash.relational.edges import Edges
+from sash.relational.ending import EndingRun
 from sash.relational.members import Members, Results
 from sash.relational.query_run import Loaded, QueryRun
 from sash.relational.selection import Output, select
@@ -176,20 +176,19 @@ class _NewRows(QueryRun):
         super().__init__({}, step.order_by)
         self._step = step
 
-    def _load(self, relation: Windowed) -> Loaded:
+    def load(self, relation: Windowed) -> Loaded:
         return Loaded(*in_time_order(self._step.new(relation.origin), relation.origin.time, self.order_by))
 
     def output(self, query: Query) -> Output:
         return super().output(query) if is_immediate(query) else self._step.output(query)
 
 
-class _StepRun(QueryRun):
+class _StepRun(EndingRun):
     """The relations whose windows end in one step."""
 
     def __init__(self, steps: QuerySteps, nodes: _Nodes, rows: Mapping[str, pa.Table], after: int, upto: int) -> None:
-        super().__init__(rows, steps.order_by)
+        super().__init__(rows, steps.order_by, after, upto)
         self._steps, self._nodes = steps, nodes
-        self._after, self._upto = after, upto
         self._fresh = _NewRows(self)
         self._new: dict[tuple[Any, ...], pa.Table] = {}
         self._sliced: dict[int, Results] = {}
@@ -214,24 +213,9 @@ class _StepRun(QueryRun):
         """The results of the windows that end in this step."""
         rows = self.relation(query.relation)
         if query.kind == "rstream" or query.is_rows:
-            return self._within(select(query, rows))
+            return self.within(select(query, rows))
         before = self._steps.before[next(k for k, q in enumerate(self._nodes.compared) if q is query)]
-        return self._within(select(query, rows, before.until(self._upto)))
-
-    def _within(self, output: Output) -> Output:
-        """The results of windows that end in this step."""
-        assert output.numbers is not None
-        flags = self._ends_now(output.edges, output.numbers)
-        if flags.all():
-            return output
-        ticks, known = output.times
-        times = ticks[flags], None if known is None else known[flags]
-        return replace(output, table=output.table.filter(pa.array(flags)), times=times, numbers=output.numbers[flags])
-
-    def _ends_now(self, edges: Edges, numbers: Array) -> Array:
-        ends, _ = edges.ends(numbers)
-        flags: Array = (ends > self._after) & (ends <= self._upto)
-        return flags
+        return self.within(select(query, rows, before.until(self.upto)))
 
     # Relations.
 
@@ -240,34 +224,27 @@ class _StepRun(QueryRun):
         if is_sliced_here(relation):
             assert isinstance(relation, Grouped)
             return self._by_slices(relation)
-        rows = super().relation(relation)
-        if isinstance(relation, Grouped) and isinstance(rows, Results):
-            return rows.where(self._ends_now(rows.edges, rows.numbers))
-        return rows
+        return super().relation(relation)
 
     def _by_slices(self, relation: Grouped) -> Results:
         place = next(k for k, node in enumerate(self._nodes.sliced) if node is relation)
         if place not in self._sliced:
             windows = self._steps.sliced[place]
-            self._sliced[place] = windows.step(_with_time(self.new(windows.source.origin), windows.source.origin.time), self._upto)
+            self._sliced[place] = windows.step(_with_time(self.new(windows.source.origin), windows.source.origin.time), self.upto)
         return self._sliced[place]
 
-    def _windowed(self, relation: Windowed) -> Members:
-        rows = super()._windowed(relation)
-        until = np.minimum(rows.until, self._upto + 1)
-        if self._nodes.parts[self._nodes.part(relation.origin)].leaves:
-            return replace(rows, until=until)
-        return replace(rows, since=np.maximum(rows.since, self._after + 1), until=until)
+    def leaves(self, relation: Windowed) -> bool:
+        return self._nodes.parts[self._nodes.part(relation.origin)].leaves
 
-    def _load(self, relation: Windowed) -> Loaded:
+    def load(self, relation: Windowed) -> Loaded:
         """The rows that windows ending in this step can have."""
         origin = relation.origin
         key = _key(origin)
         if key not in self._loaded:
             retained = self._steps.retained[self._nodes.part(origin)]
-            retained.add(_with_time(self.new(origin), origin.time), self._after)
+            retained.add(_with_time(self.new(origin), origin.time), self.after)
             table, ticks = in_time_order(retained.rows(), origin.time, self.order_by)
-            come = int(np.searchsorted(ticks, self._upto))
+            come = int(np.searchsorted(ticks, self.upto))
             self._loaded[key] = Loaded(table.slice(0, come), ticks[:come])
         return self._loaded[key]
 
