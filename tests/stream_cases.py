@@ -15,7 +15,8 @@ from sash.slicing.persistence.transactions import InDictionary, Transaction
 from sash.slicing.rows.inputs import stored_form
 from sash.slicing.rows.keys import encode
 from sash.spark.workers.buckets import labels
-from sash.spark.workers.stream_tasks import BUCKET, Bucket, BucketInput, Clock, MakePayloads
+from sash.spark.workers.payloads import BUCKET, BucketInput, MakePayloads
+from sash.spark.workers.stream_tasks import Bucket, Clock
 from sash.types import Duration
 
 FACTS = {"windows": "as they are", "aggs": "as they are"}

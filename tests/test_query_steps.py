@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import sash
 from sash.cql.binder import plan_query
 from sash.errors import InvalidQuery, InvalidSnapshot
-from sash.plan.rewrites import rewritten
+from sash.plan.queries.rewrites import rewritten
 from sash.relational.steps.query_steps import QuerySteps
 from sash.slicing.persistence.transactions import InDictionary
 from sash.types import FAR_BACK

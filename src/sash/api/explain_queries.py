@@ -9,9 +9,9 @@ from sash.api.explain_tables import slicing_lines
 from sash.api.sql import check_engine, given_tables, planned, planned_over_frames, streams_of
 from sash.columns import in_known_layouts
 from sash.plan.options import StreamOptions
-from sash.plan.relation_tree import tree
-from sash.plan.relations import Grouped, Joined, Relation, Windowed
-from sash.plan.rewrites import rewritten
+from sash.plan.queries.relation_tree import tree
+from sash.plan.queries.relations import Grouped, Joined, Relation, Windowed
+from sash.plan.queries.rewrites import rewritten
 from sash.relational.groups import bound_plan, with_keys
 from sash.relational.members import Members
 from sash.relational.query_run import QueryRun

@@ -12,8 +12,8 @@ from sash.columns import in_known_layouts
 from sash.cql.binder import plan_query
 from sash.errors import InvalidArgument, InvalidQuery, InvalidType, unknown
 from sash.plan.options import Emit, Late, StreamOptions, check_choice
-from sash.plan.relations import Query
-from sash.plan.rewrites import rewritten
+from sash.plan.queries.relations import Query
+from sash.plan.queries.rewrites import rewritten
 from sash.relational.table_run import TableRun
 from sash.types import DurationLike
 

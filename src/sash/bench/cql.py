@@ -22,7 +22,7 @@ from sash.bench.cql_subjects import EXAMPLES, SUBJECTS, Subject, for_polars, wit
 from sash.bench.harness import Figure, Report, doing, new_report, number, same, side_by_side
 from sash.bench.traces import streams
 from sash.cql.binder import plan_query
-from sash.plan.rewrites import rewritten
+from sash.plan.queries.rewrites import rewritten
 
 
 def measure(*, quick: bool = False, data: Path | None = None) -> Report:

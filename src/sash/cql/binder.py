@@ -19,7 +19,7 @@ from sash.cql.tokens import Script
 from sash.cql.window_binder import NO_WINDOW, windowing_of
 from sash.errors import InvalidArgument, SashError
 from sash.functions.udaf import UserAggregate
-from sash.plan.relations import (
+from sash.plan.queries.relations import (
     Applied,
     Inner,
     Origin,

@@ -13,8 +13,8 @@ from sash.cql.scopes import BoundSource, RowScope
 from sash.cql.tokens import Script
 from sash.errors import InvalidWindow
 from sash.expressions import parse
-from sash.plan.axes import axis_of
-from sash.plan.relations import Joined, Relation, Selected
+from sash.plan.queries.axes import axis_of
+from sash.plan.queries.relations import Joined, Relation, Selected
 from sash.types import Measure
 
 

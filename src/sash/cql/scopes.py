@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from sash.cql.phrases import Part, quoted
 from sash.cql.tokens import Script
 from sash.errors import InvalidQuery
-from sash.plan.relations import END, START, TIME, Relation
+from sash.plan.queries.relations import END, START, TIME, Relation
 
 WINDOW_COLUMNS = {"window_start": START, "window_end": END, "window_time": TIME}
 """What table functions add to a row."""

@@ -14,7 +14,7 @@ from sash.cql.tokens import Script
 from sash.errors import SashError
 from sash.functions.call import Call
 from sash.plan.logical import call_column, output_type
-from sash.plan.relations import (
+from sash.plan.queries.relations import (
     END,
     START,
     TIME,

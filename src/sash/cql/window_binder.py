@@ -9,7 +9,7 @@ from sash.cql.grammar import Amount, Phrase, WindowClause
 from sash.cql.phrases import check_condition, type_of
 from sash.cql.tokens import Script
 from sash.errors import InvalidQuery, InvalidWindow
-from sash.plan.relations import Origin, Windowing
+from sash.plan.queries.relations import Origin, Windowing
 from sash.types import Duration, Measure, is_orderable, value_type
 from sash.windows import punctuation, rows, session, sliding
 from sash.windows.base import Window

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.plan.relations import Grouped, Relation, Windowed
+from sash.plan.queries.relations import Grouped, Relation, Windowed
 from sash.relational.edges import Edges
 from sash.relational.members import Members, Results
 from sash.relational.query_run import QueryRun

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.errors import InvalidType, UserFunctionFailed
-from sash.plan.relations import Applied
+from sash.plan.queries.relations import Applied
 from sash.relational.members import Members, Results, expanded, values_of
 
 Array = npt.NDArray[Any]

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sash.expressions import parse
 from sash.plan.logical import Plan, Query, call_column
-from sash.plan.relations import Grouped
+from sash.plan.queries.relations import Grouped
 from sash.relational.members import Members, Pipe, Results, expanded
 from sash.slicing.batch.whole_table import window_results
 from sash.slicing.rows.timed import TimedRows, read

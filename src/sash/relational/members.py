@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.plan.relations import END, START, TIME
+from sash.plan.queries.relations import END, START, TIME
 from sash.relational.edges import Edges, Known
 from sash.types import Measure
 from sash.windows.base import Window

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.expressions import parse
-from sash.plan.axes import Axis, axis_of
-from sash.plan.relations import Joined
+from sash.plan.queries.axes import Axis, axis_of
+from sash.plan.queries.relations import Joined
 from sash.relational.edges import CountedEdges, Edges, ListedEdges
 from sash.relational.members import Members, Results
 from sash.slicing.rows.keys import encode

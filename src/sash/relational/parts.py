@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from sash import threads
 from sash.plan.choices.parts_choice import PartsDecision
-from sash.plan.flows import windowed
-from sash.plan.relations import Query, Windowed
+from sash.plan.queries.flows import windowed
+from sash.plan.queries.relations import Query, Windowed
 from sash.relational.ending import EndingRun
 from sash.relational.query_run import Loaded, QueryRun
 from sash.relational.selection import Output, select

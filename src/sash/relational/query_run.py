@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.expressions import parse
-from sash.plan.axes import axis_of
-from sash.plan.relations import Applied, Grouped, Inner, Joined, Query, Relation, Selected, StreamOf, Windowed, children
+from sash.plan.queries.axes import axis_of
+from sash.plan.queries.relations import Applied, Grouped, Inner, Joined, Query, Relation, Selected, StreamOf, Windowed, children
 from sash.relational.functions import applied
 from sash.relational.groups import grouped
 from sash.relational.members import Members, Results

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sash.columns import arrow_column
 from sash.expressions import parse
-from sash.plan.relations import END, START, TIME, Query, relation_schema
+from sash.plan.queries.relations import END, START, TIME, Query, relation_schema
 from sash.relational.changes import differences, identities, islands
 from sash.relational.edges import Edges, Known
 from sash.relational.members import Members, Results, expanded, values_of

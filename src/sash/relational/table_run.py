@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sash.plan.choices.parts_choice import choose_parts
-from sash.plan.relations import Query
+from sash.plan.queries.relations import Query
 from sash.relational.parts import output_in_parts, span_of_sources
 from sash.relational.query_run import QueryRun
 from sash.relational.selection import Output

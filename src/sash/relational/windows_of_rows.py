@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sash.columns import arrow_column
 from sash.expressions import parse
-from sash.plan.relations import Windowed, Windowing
+from sash.plan.queries.relations import Windowed, Windowing
 from sash.relational.edges import CountedEdges, Edges, ListedEdges, PeriodicEdges
 from sash.relational.members import Members, Pipe
 from sash.slicing.rows.keys import encode

@@ -32,7 +32,7 @@ class Interrupted(Exception):
 
 def run_spark(settings: Settings, display: Display) -> Outcome:
     """Run a query on Spark."""
-    from sash.spark.pipelines.sinks import check_sink
+    from sash.spark.pipelines.stream_sinks import check_sink
 
     check_sink(settings.sink)
     is_stream = settings.follow or settings.checkpoint is not None
@@ -90,7 +90,7 @@ def _schema_of_message(source: Source, session: Any) -> pa.Schema:
     from dataclasses import replace
 
     from sash.spark.pipelines.execution import reason_of
-    from sash.spark.pipelines.sources import STARTING, kafka_values
+    from sash.spark.pipelines.stream_sources import STARTING, kafka_values
 
     from_start = {n: v for n, v in source.place.options.items() if n != STARTING}
     try:
@@ -106,7 +106,7 @@ def _schema_of_message(source: Source, session: Any) -> pa.Schema:
 
 def _frames(settings: Settings, session: Any, *, streaming: bool) -> tuple[dict[str, Any], dict[str, Any]]:
     """The frames of all sources, and those of what does not parse."""
-    from sash.spark.pipelines.sources import source_frames
+    from sash.spark.pipelines.stream_sources import source_frames
 
     rows, bad = {}, {}
     for source in settings.sources:
@@ -130,7 +130,7 @@ def _result(settings: Settings, frames: dict[str, Any], *, streaming: bool) -> A
 
 def _batch(settings: Settings, session: Any, display: Display) -> Outcome:
     from sash.spark.pipelines.execution import reason_of
-    from sash.spark.pipelines.sinks import write_batch
+    from sash.spark.pipelines.stream_sinks import write_batch
 
     frames, _ = _frames(settings, session, streaming=False)
     result = _result(settings, frames, streaming=False)
@@ -173,7 +173,7 @@ class _Limited:
 def _stream(settings: Settings, session: Any, display: Display) -> Outcome:
     from sash.spark import check
     from sash.spark.pipelines.execution import stop_between_steps, watch
-    from sash.spark.pipelines.sinks import stream_writer
+    from sash.spark.pipelines.stream_sinks import stream_writer
 
     if settings.limit is not None and settings.sink.kind != "standard":
         raise InvalidArgument("--limit: a stream is cut on standard output only (--out -)")

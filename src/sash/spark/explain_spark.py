@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sash.functions.call import Call
-from sash.plan.flows import is_periodic, origin_queries, sliced
 from sash.plan.logical import Plan, output_type
 from sash.plan.options import StreamOptions
-from sash.plan.relation_tree import tree
-from sash.plan.relations import Grouped, Joined, Query, Relation
+from sash.plan.queries.flows import is_periodic, origin_queries, sliced
+from sash.plan.queries.relation_tree import tree
+from sash.plan.queries.relations import Grouped, Joined, Query, Relation
 from sash.plan.request import Request
 from sash.spark.batch.prepare import prepare
 from sash.spark.language.spark_frames import is_connect

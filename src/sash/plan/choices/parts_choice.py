@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sash.plan.axes import axis_of
 from sash.plan.choices.decision import Decision
-from sash.plan.flows import is_immediate, windowed
-from sash.plan.relations import Applied, Query, Relation, StreamOf, Windowed, children
+from sash.plan.queries.axes import axis_of
+from sash.plan.queries.flows import is_immediate, windowed
+from sash.plan.queries.relations import Applied, Query, Relation, StreamOf, Windowed, children
 from sash.types import Measure
 
-ROWS_IN_PART = 1 << 17
+ROWS_IN_PART = 1 << 19
 """A part's rows and results fit into the caches, and its arrays are reused from part to part."""
 REACHES_IN_PART = 8
 """A part is at least so many times as long as its windows: the rows before it are read twice."""

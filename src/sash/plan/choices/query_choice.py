@@ -8,9 +8,9 @@ from typing import Literal
 
 from sash.errors import InvalidArgument
 from sash.plan.choices.decision import Decision
-from sash.plan.flows import Expressions, check_flow, has_one_row_per_row, is_sliced, partition_of
 from sash.plan.options import Emit
-from sash.plan.relations import Query
+from sash.plan.queries.flows import Expressions, check_flow, has_one_row_per_row, is_sliced, partition_of
+from sash.plan.queries.relations import Query
 
 QueryStrategy = Literal["rows", "windows", "steps"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate
-from sash.plan.relation_tree import tree
-from sash.plan.relations import Applied, Grouped, Query, Relation, StreamOf, Windowed, children
+from sash.plan.queries.relation_tree import tree
+from sash.plan.queries.relations import Applied, Grouped, Query, Relation, StreamOf, Windowed, children
 from sash.slicing.persistence.code_digest import digest
 from sash.slicing.persistence.descriptions import of_call
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sash.plan.flows import check_flow, is_immediate, is_periodic, sliced, windowed
-from sash.plan.relations import Grouped, Inner, Query, Relation, Stream, StreamOf, Windowed, children
+from sash.plan.queries.flows import check_flow, is_immediate, is_periodic, sliced, windowed
+from sash.plan.queries.relations import Grouped, Inner, Query, Relation, Stream, StreamOf, Windowed, children
 from sash.relational.ending import EndingRun
 from sash.relational.members import Members, Results
 from sash.relational.query_run import Loaded, QueryRun

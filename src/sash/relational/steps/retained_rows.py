@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.columns import arrow_column
-from sash.plan.relations import Windowed
+from sash.plan.queries.relations import Windowed
 from sash.slicing import validation
 from sash.slicing.persistence.transactions import StoredRows, Transaction
 from sash.types import FAR_BACK, Measure

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from sash.columns import arrow_column
 from sash.expressions import parse
 from sash.functions import count
-from sash.plan.flows import conditions_of, sliced
 from sash.plan.logical import WINDOW, make_plan
 from sash.plan.options import StreamOptions
-from sash.plan.relations import Grouped
+from sash.plan.queries.flows import conditions_of, sliced
+from sash.plan.queries.relations import Grouped
 from sash.plan.request import Request
 from sash.relational.edges import PeriodicEdges
 from sash.relational.groups import with_keys

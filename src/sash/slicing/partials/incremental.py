@@ -176,8 +176,7 @@ class IncrementalObjects(IncrementalColumn):
             if not len(slices):
                 continue
             rows = segments(table, *places(slices), len(slices))
-            partials = partials_of(self.column, rows.table)
-            assert isinstance(partials, ObjectPartials)
+            partials = ObjectPartials(self.column, rows.table)
             partials.gather(rows.offsets)
             for j, state in zip(slices.tolist(), partials.states, strict=True):
                 states[j] = state if slices is not change.appended else combine(states[j], state)

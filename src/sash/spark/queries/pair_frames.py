@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sash.plan.axes import Axis
-from sash.plan.relations import Joined
+from sash.plan.queries.axes import Axis
+from sash.plan.queries.relations import Joined
 from sash.spark.language.spark_frames import functions_for
 from sash.spark.language.sql import quoted
 from sash.spark.queries.window_frames import (

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from sash.errors import InvalidArgument
-from sash.plan.axes import axis_of
-from sash.plan.flows import conditions_of, sliced
 from sash.plan.logical import RETRACTED, REVISION
-from sash.plan.relations import (
+from sash.plan.queries.axes import axis_of
+from sash.plan.queries.flows import conditions_of, sliced
+from sash.plan.queries.relations import (
     END,
     START,
     TIME,

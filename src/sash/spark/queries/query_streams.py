@@ -18,9 +18,9 @@ from sash.errors import InvalidArgument, InvalidType
 from sash.expressions import parse
 from sash.plan.choices.query_choice import QueryDecision, choose_query
 from sash.plan.choices.stream_choice import BUCKETS
-from sash.plan.flows import StreamRead, streams_read
 from sash.plan.options import StreamOptions
-from sash.plan.relations import TIME, Query
+from sash.plan.queries.flows import StreamRead, streams_read
+from sash.plan.queries.relations import TIME, Query
 from sash.relational.steps.described import of_query, own_functions
 from sash.spark import needs
 from sash.spark.batch.batch_frames import ROWS_AT_ONCE

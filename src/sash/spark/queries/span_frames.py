@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sash.errors import InvalidArgument
-from sash.plan.relations import Windowing
+from sash.plan.queries.relations import Windowing
 from sash.spark.language.sql import quoted
 from sash.spark.queries.window_frames import (
     CLOSE,

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-from sash.plan.relations import END, START, TIME
+from sash.plan.queries.relations import END, START, TIME
 from sash.spark.language.spark_frames import functions_for
 from sash.spark.language.sql import of_ticks, quoted
 from sash.types import Measure

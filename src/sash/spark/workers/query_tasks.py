@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sash.plan.relations import Query
+from sash.plan.queries.relations import Query
 from sash.relational.steps.query_steps import QuerySteps
 from sash.spark.workers.payloads import BucketInput
 from sash.spark.workers.stream_tasks import Clock

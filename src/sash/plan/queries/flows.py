@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from sash.errors import InvalidQuery
 from sash.expressions import parse
-from sash.plan.axes import axis_of
-from sash.plan.relations import (
+from sash.plan.queries.axes import axis_of
+from sash.plan.queries.relations import (
     Applied,
     Grouped,
     Inner,

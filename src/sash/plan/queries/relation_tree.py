@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from sash.plan.relations import (
+from sash.plan.queries.relations import (
     END,
     START,
     TIME,

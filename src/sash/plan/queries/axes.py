@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from sash.errors import InvalidWindow
-from sash.plan.relations import Applied, Inner, Joined, Relation, Windowed, children
+from sash.plan.queries.relations import Applied, Inner, Joined, Relation, Windowed, children
 from sash.types import Measure
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sash.expressions import parse
 from sash.functions import count_distinct
-from sash.plan.relations import (
+from sash.plan.queries.relations import (
     END,
     START,
     TIME,

@@ -1,0 +1,1 @@
+"""Queries as text, once they are planned: relations, their windows, rewrites, and what streams can bear."""
