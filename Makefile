@@ -70,6 +70,7 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases, 200 kills, a long
 	SASH_EXAMPLES=$(EXAMPLES) $(BIN)/python -m pytest -n auto --hypothesis-seed=$(SEED) tests/test_tables.py tests/test_operator.py tests/test_operator_machine.py tests/test_windows.py tests/test_rolling.py tests/test_algorithms.py tests/test_chunks.py tests/test_stored.py tests/test_row_by_row.py
 	SASH_SEED=$(SEED) SASH_DAMAGE=100000 $(BIN)/python -m pytest tests/test_damage.py
 	SASH_SEED=$(SEED) SASH_EXPRESSIONS=25000 $(BIN)/python -m pytest tests/test_expressions_on_spark.py
+	SASH_SEED=$(SEED) SASH_MUTATIONS=100000 $(BIN)/python -m pytest tests/test_cql_errors.py
 	SASH_SEED=$(SEED) SASH_KILLS=200 $(BIN)/python -m pytest tests/test_kills.py
 	$(BIN)/python -m tests.soak_stream 1800
 

@@ -20,7 +20,7 @@ import pytest
 
 import sash
 from tests.cluster import ROOT, Cluster
-from tests.kill_driver import AGGS, PLAIN, PLAIN_AGGS, REQUEST, WINDOWS
+from tests.kill_driver import AGGS, PLAIN, PLAIN_AGGS, REQUEST, TEXT, WINDOWS
 from tests.spark_cases import assert_same
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -55,6 +55,10 @@ def check(home: Path, table: pa.Table, spark) -> None:
         wanted = op.advance(pc.max(table["t"]).as_py() - datetime.timedelta(seconds=4))
         got = spark.read.parquet(str(home / name)).toArrow().select(wanted.column_names).cast(wanted.schema)
         assert_same(got, wanted, [n for n in ("query", "k", "window", "rows") if n in wanted.column_names])
+    wanted = sash.sql(TEXT, S=table, time="t")
+    wanted = wanted.filter(pc.less(wanted["end"], pc.max(table["t"]).as_py() - datetime.timedelta(seconds=4)))
+    got = spark.read.parquet(str(home / "text")).toArrow().select(wanted.column_names).cast(wanted.schema)
+    assert_same(got, wanted, ["end"])
 
 
 def start(home: Path, environment, *more: str) -> subprocess.Popen:
@@ -93,9 +97,9 @@ def test_a_driver_that_is_killed_again_and_again(tmp_path, spark):
 
 
 def committed(home: Path) -> int:
-    """How many micro-batches both streams have done."""
+    """How many micro-batches all streams have done."""
     done = 0
-    for name in ("all", "plain"):  # Spark removes old ones, so they are not counted
+    for name in ("all", "plain", "text"):  # Spark removes old ones, so they are not counted
         done += max((int(path.name) + 1 for path in (home / f"{name}-state" / "commits").glob("[0-9]*")), default=0)
     return done
 

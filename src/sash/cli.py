@@ -1,4 +1,4 @@
-"""The command line: ``sash demo``, ``sash bench``."""
+"""The command line: ``sash demo``, ``sash run``, ``sash explain``, ``sash bench``."""
 
 from __future__ import annotations
 
@@ -92,6 +92,28 @@ def run(
         raise typer.Exit(commands.MISUSED) from error
     chosen = commands.check if check else commands.explained if explain else commands.run
     raise typer.Exit(chosen(settings))
+
+
+@app.command()
+def explain(
+    query: Annotated[Path | None, typer.Argument(help="The file with the query; - is standard input.", show_default=False)] = None,
+    stream: Annotated[list[str] | None, typer.Option("--stream", "-s", metavar="NAME=URI", help="A stream and its source.")] = None,
+    schema: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=COLUMNS", help="Columns: 'a long, b timestamp', or an example row of JSON.")
+    ] = None,
+    command: Annotated[str | None, typer.Option("-c", metavar="TEXT", help="The query itself.")] = None,
+    time: Annotated[str, typer.Option(help="The streams' time column.")] = "timestamp",
+) -> None:
+    """Print the plan of a query, and what each part of it becomes; no rows are read."""
+    from sash.running import command as commands
+    from sash.running.settings import query_text, settings_of
+
+    try:
+        settings = settings_of(query_text(query, command, None), streams=stream or [], out="-", schemas=schema or [], time=time)
+    except SashError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(commands.MISUSED) from error
+    raise typer.Exit(commands.explained(settings))
 
 
 @app.command()

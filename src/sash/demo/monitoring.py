@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
+from rich.panel import Panel
 from rich.table import Table
 
 import sash
@@ -29,6 +30,12 @@ WINDOWS = {
     HOUR: W.sliding("1 hour", every="1 second"),
     FIVE: W.tumbling("5 minutes"),
 }
+TEXT = """select window.start, category, avg(cpu) as avgCpu, max(cpu) as maxCpu, count(*) as events
+from TaskEvents [range 1 hour slide 1 second]
+group by category
+having maxCpu > 1.0"""
+TWIN = """sash.aggregate(TaskEvents, windows=W.sliding("1 hour", every="1 second"), by="category", time="timestamp",
+               aggs=[S.avg("cpu").alias("avgCpu"), S.max("cpu").alias("maxCpu"), S.count().alias("events")]).where("maxCpu > 1.0")"""
 AGGREGATES = [S.avg("cpu").alias("avgCpu"), S.max("cpu").alias("maxCpu"), S.count().alias("events")]
 
 
@@ -98,23 +105,35 @@ def _run(console: Console, steps: Steps, spark: Any, rows: int, folder: Path, pa
     together = timed("sash: all three queries", lambda: sash.aggregate(frame, windows=WINDOWS, **request))
     theirs = timed(f"F.window: {MINUTE}", lambda: spark_window(frame), "each row copied 60 times")
     _, seconds, _, _ = taken[-1]
-    taken.append((f"F.window: {HOUR}", seconds * 60, mine.num_rows, "extrapolated from the line above: each row copied 3,600 times"))
+    as_text = timed("sash: the hour as text, with a condition", lambda: sash.sql(TEXT, TaskEvents=frame))
+    taken.insert(-1, (f"F.window: {HOUR}", seconds * 60, mine.num_rows, "extrapolated from the line above: each row copied 3,600 times"))
     with steps("Comparing"):
         minute = together.filter(pc.equal(together.column("query"), MINUTE))
         count = compare(minute, theirs)
+        above = pc.sum(pc.greater(mine.column("maxCpu"), 1.0)).as_py()
+        if as_text.num_rows != above:
+            raise AssertionError(f"the query as text has {as_text.num_rows} windows, its twin in Python {above}")
     table = Table(title="Seconds, from Parquet to a table in this process", title_justify="left")
     for name in ("what", "seconds", "windows", ""):
         table.add_column(name, justify="right" if name in ("seconds", "windows") else "left")
     for title, spent, windows, note in taken:
         table.add_row(title, f"[bold]{spent:.2f}[/bold]" if title.startswith("sash") else f"{spent:,.2f}", f"{windows:,}", note)
     console.print(table)
+    show_twins(console)
     picture = draw(together, folder)
     console.print(f"\nAll {count:,} windows of {MINUTE} agree with Spark's own. A picture of one category: [bold]{picture}[/bold]")
     streaming.show(console, spark, Path(path).parent, ROWS_OF_STREAM, folder)
     console.print(
-        "Next: README.md for the first lines of code, docs/spark.md and docs/streaming.md for more of this, "
+        "Next: README.md for the first lines of code, docs/spark.md, docs/streaming.md and docs/cql.md for more of this, "
         "[bold]sash demo stream[/bold] for the stream alone, [bold]sash demo rolling[/bold] for one process."
     )
+
+
+def show_twins(console: Console) -> None:
+    """A query as text and the same in Python, with equal results."""
+    console.print("\nA query may be text (docs/cql.md), or Python; both have the same windows:")
+    for what, text in (("sash.sql", TEXT), ("Python", TWIN)):
+        console.print(Panel(text, title=what, title_align="left", border_style="dim", expand=False), highlight=False)
 
 
 def spark_window(frame: Any) -> Any:

@@ -22,6 +22,10 @@ class Argument:
     name: str
     machine: str
     pointer: bool
+    kind: str = ""
+    """The annotation of the algorithm's argument that it belongs to: Rows, States, Memory, Results, …"""
+    of: str = ""
+    """The name of that argument."""
 
 
 def flatten(roots: list[Source]) -> list[Source]:
@@ -270,20 +274,20 @@ class Words:
                 columns = self.row_columns()
             elif kind == "Results":
                 columns = [(f"{name.lower()}_{c}", m) for c, m in self.result_columns()]
-            elif kind == "States":
+            elif kind in ("States", "Local"):
                 columns = [(f"{name.lower()}{k}", m) for k, m in enumerate(self.state)]
             elif kind == "Memory":
                 groups = [[(f"{name.lower()}{b}_{k}", m) for k, m in enumerate(self.state)] for b in range(self.buffers)]
-                arguments += [Argument(c, m, True) for group in groups for c, m in group]
+                arguments += [Argument(c, m, True, kind, name) for group in groups for c, m in group]
                 tuples = ["(" + ", ".join(c for c, _ in group) + ",)" for group in groups]
                 passed.append(f"({', '.join(tuples)},)")
                 continue
             else:
                 machine = {"Bytes": "uint8", "Reals": "float64"}.get(kind or "", "int64")
-                arguments.append(Argument(name, machine, kind in ("Index", "Bytes", "Reals")))
+                arguments.append(Argument(name, machine, kind in ("Index", "Bytes", "Reals"), kind or "", name))
                 passed.append(name)
                 continue
-            arguments += [Argument(c, m, True) for c, m in columns]
+            arguments += [Argument(c, m, True, kind, name) for c, m in columns]
             values = [c for c, _ in columns]
             if kind == "Results":
                 last = [Argument(f"{name.lower()}_{a.name}", a.machine, a.pointer) for a in self._rows_known_by()]
