@@ -19,7 +19,7 @@ from sash.algorithms import blocks, flat_fat, reduce, running
 from sash.algorithms.rolling import make_output
 from sash.errors import RefusedCache, UncompilableFunction, UserFunctionFailed
 from sash.kernels import sources, store
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import WORDS, generate, interpret, vector_reason, vector_width
 from sash.kernels.vocabulary import Index, Results, Rows, emit, lift
 from sash.types import dtype
@@ -404,7 +404,7 @@ def test_numpy_has_no_null_for_integers():
 
 SCRIPT = """
 import sys, numpy as np, sash
-from sash.kernels import compiler
+from sash.kernels.cpu import compiler
 result = sash.rolling(np.arange(1000.0), 10, agg="{agg}")
 print(float(result.sum()), compiler.compile_seconds() > 0, "numba" in sys.modules)
 """

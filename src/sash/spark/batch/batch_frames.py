@@ -20,7 +20,7 @@ from sash.spark.batch.prepare import Prepared, check_carried, over_schema, prepa
 from sash.spark.language import sql
 from sash.spark.language.catalyst import CATALYST_AGGREGATES, input_type
 from sash.spark.language.native import Rows, native_expression
-from sash.spark.language.spark_frames import TIME_WINDOW, functions_for, with_metadata
+from sash.spark.language.spark_frames import TIME_WINDOW, functions_for, selected, with_metadata
 from sash.spark.language.spark_types import spark_schema
 from sash.spark.workers.batch_tasks import AggregateRows, Assemble, MakeFragments, OverRows, worker_function
 from sash.spark.workers.own_code import own_code
@@ -73,11 +73,11 @@ def plain(prepared: Prepared) -> Any:
         ends = [f"cast(null as {_type_name(plan)})"] * 2
     else:
         ends = [sql.of_ticks(f"({start} + {move}L)", plan.measure) for move in (0, size)]
-    columns = [f"{sql.text(query.name)} as {sql.quoted(QUERY)}"] if plan.named else []
-    columns += [sql.quoted(name) for name in plan.by]
-    columns.append(f"named_struct('start', {ends[0]}, 'end', {ends[1]}) as {sql.quoted(WINDOW)}")
-    columns += [f"{sql.quoted(_result(k))} as {sql.quoted(c.call.name)}" for k, c in enumerate(plan.columns)]
-    return grouped.selectExpr(*columns)
+    columns = [(sql.text(query.name), QUERY)] if plan.named else []
+    columns += [(sql.quoted(name), name) for name in plan.by]
+    columns.append((f"named_struct('start', {ends[0]}, 'end', {ends[1]})", WINDOW))
+    columns += [(sql.quoted(_result(k)), c.call.name) for k, c in enumerate(plan.columns)]
+    return selected(grouped, columns)
 
 
 def _type_name(plan: Plan) -> str:

@@ -29,6 +29,14 @@ def functions_for(frame: Any) -> Any:
     return import_module("pyspark.sql.connect.functions" if is_connect(frame) else "pyspark.sql.functions")
 
 
+def selected(frame: Any, columns: list[tuple[str, str]]) -> Any:
+    """Columns by their SQL and their names, in one call of the JVM unless Spark would take a name for a variable."""
+    if any("${" in name for _, name in columns):
+        F = functions_for(frame)
+        return frame.select(*[F.expr(expression).alias(name) for expression, name in columns])
+    return frame.selectExpr(*[f"{expression} as {quoted(name)}" for expression, name in columns])
+
+
 def with_metadata(frame: Any, name: str, metadata: dict[str, Any]) -> Any:
     """The frame, with metadata for Spark on the column of this name."""
     if name.isidentifier():

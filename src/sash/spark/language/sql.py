@@ -26,8 +26,8 @@ def is_column(expression: Expression, schema: pa.Schema) -> bool:
 
 
 def text(value: str) -> str:
-    """A string literal of SQL."""
-    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """A string literal of SQL; Spark would take ``${x}`` for a variable."""
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'").replace("${", "\\u0024{") + "'"
 
 
 def where(value: str, *conditions: str) -> str:

@@ -201,7 +201,11 @@ def guarded_import() -> Callable[[str], Any]:
         import sys
         import tempfile
 
-        if archive is not None and importlib.util.find_spec("sash") is None:
+        def is_missing() -> bool:
+            spec = importlib.util.find_spec("sash")
+            return spec is None or spec.origin is None  # a folder of that name is not the package
+
+        if archive is not None and is_missing():
             home = tempfile.mkdtemp(prefix="sash-")
             with open(os.path.join(home, "sash.zip"), "wb") as file:
                 file.write(archive)
@@ -210,6 +214,8 @@ def guarded_import() -> Callable[[str], Any]:
         advice = "install it on every node, or call sash.spark.ship(session) before"
         for name in ("pyarrow", "numpy", "numba", "sash"):
             try:
+                if name == "sash" and is_missing():
+                    raise ImportError("No module named 'sash'")
                 importlib.import_module(name)
             except ImportError as error:
                 hint = advice if name == "sash" else f"install it on every node (pip install 'numba=={numba_version}')"
