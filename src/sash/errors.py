@@ -85,6 +85,14 @@ class MissingPackage(SashError, ImportError):
     """An optional package is needed and not installed."""
 
 
+class DeviceUnavailable(SashError, RuntimeError):
+    """A device that does not exist here, lacks what the work needs, or failed its self-test."""
+
+
+class DeviceFailed(SashError, RuntimeError):
+    """A device's driver failed: it did not build a program, or did not run it."""
+
+
 class EmptyWindow(SashError, IndexError):
     """A row was evicted from a window that has none."""
 

@@ -15,7 +15,7 @@ from sash.algebra.laws import quick_check
 from sash.errors import IntegerOverflow, InvalidType
 from sash.functions.call import resolve
 from sash.functions.udaf import UserAggregate
-from sash.kernels.compiler import lowered_type
+from sash.kernels.cpu.compiler import lowered_type
 from sash.kernels.generate import Module
 from sash.types import dtype, machine_type
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sash.aggregates.count import Count
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index
 

@@ -15,7 +15,7 @@ from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.algorithms.window_algorithm import CAPACITY, Card, WindowAlgorithm
 from sash.errors import InvalidArgument
 from sash.kernels import objects
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index, Memory, Results, Rows, States, combine, emit, identity, lift, load, store
 

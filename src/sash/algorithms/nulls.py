@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sash.aggregates.count import Count
 from sash.algorithms.memory import pooled
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate
 from sash.kernels.vocabulary import Index, leading_zeros, ones, trailing_zeros
 

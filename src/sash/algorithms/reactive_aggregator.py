@@ -19,7 +19,7 @@ from sash.algorithms.per_key import PerKey
 from sash.algorithms.window_algorithm import CAPACITY, HEADER, SMALLEST_CAPACITY, Array, Card, WindowAlgorithm
 from sash.errors import EmptyWindow, InvalidArgument
 from sash.kernels import objects
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import Module, generate
 from sash.kernels.vocabulary import Index, Memory, Results, Rows, States, combine, emit, identity, lift, load, store
 from sash.types import dtype

@@ -18,7 +18,7 @@ from sash.algorithms.memory import LINE, aligned, pooled
 from sash.algorithms.nulls import bits_before
 from sash.algorithms.window_algorithm import WindowAlgorithm
 from sash.errors import IntegerOverflow
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
 from sash.types import dtype
 

@@ -23,8 +23,8 @@ from sash.algorithms.driver import BACK, FRONT, MASK
 from sash.errors import EmptyWindow, InvalidArgument, InvalidType, UnlawfulAlgorithm
 from sash.functions.call import Agg
 from sash.kernels import objects
-from sash.kernels.addresses import pointer
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.addresses import pointer
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import Module, generate
 from sash.types import dtype
 

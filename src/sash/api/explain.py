@@ -17,7 +17,7 @@ from sash.api.rolling import Device, checked, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
 from sash.errors import InvalidArgument, unknown
 from sash.functions.call import Agg
-from sash.kernels.compiler import is_compiled
+from sash.kernels.cpu.compiler import is_compiled
 from sash.kernels.generate import Module
 from sash.plan.choices.rolling_choice import choose_holistic, decide
 from sash.plan.clock import ProcessingTime

@@ -18,7 +18,7 @@ from sash.algebra import Form
 from sash.algorithms import flat_fat, reduce
 from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import make_output
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate, vector_width
 from sash.types import dtype
 

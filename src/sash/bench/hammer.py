@@ -13,7 +13,7 @@ from sash.algorithms.hammer_slide import roll_slides
 from sash.algorithms.rolling import Job, make_output
 from sash.bench import rle, subjects
 from sash.bench.harness import Figure, Plot, Report, Series, new_report, number, same, side_by_side, threads
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate
 from sash.types import dtype
 

@@ -221,7 +221,7 @@ def _figure_11(report: Report, quick: bool) -> None:
     from sash.algorithms import flat_fat, reduce
     from sash.algorithms.rolling import make_output
     from sash.bench.baselines import sum_form
-    from sash.kernels.compiler import compiled
+    from sash.kernels.cpu.compiler import compiled
     from sash.kernels.generate import generate, vector_width
 
     form = sum_form()

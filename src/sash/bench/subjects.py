@@ -22,7 +22,7 @@ from sash.algorithms import (
     reduce,
 )
 from sash.algorithms.rolling import Job, Output, make_output, run
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import Module, generate, vector_reason, vector_width
 
 Array = Any

@@ -1,7 +1,7 @@
 """Generates a kernel: an algorithm's function, with an aggregate's own functions under the names that it calls.
 
 The result is the text of a small module, as one would write it by hand, and the list of its entry's arguments.
-:mod:`sash.kernels.compiler` compiles the text; :func:`interpret` runs it as Python, for tests.
+:mod:`sash.kernels.cpu.compiler` compiles the text; :func:`interpret` runs it as Python, for tests.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def generate(
     known_rows: bool = False,
     partials: bool = False,
     counted_bits: bool = False,
+    with_identity: bool = False,
     bindings: tuple[tuple[str, Callable[..., Any]], ...] = (),
     constants: tuple[tuple[str, int | float], ...] = (),
 ) -> Module:
@@ -62,6 +63,7 @@ def generate(
     kernel of single values; ``buffers`` how many make up its memory. With ``known_rows`` the number of rows in every window is
     an argument, with ``counted_bits`` it is counted in the bitmap for each window (of a known size, place ``i`` being that from row
     ``i`` on); otherwise a form that needs it carries a count. With ``partials`` the rows are partials already.
+    ``with_identity``, partials have an identity even if this kernel does not use it: others that share them do.
     ``bindings`` are the functions for names that the algorithm's function leaves unbound; ``constants`` override its module's.
     """
     known_constants: dict[str, Any] = {"LANES": lanes, **dict(constants)}
@@ -69,7 +71,7 @@ def generate(
     words = WORDS | {name for name, _ in bindings}
     kernel = sources.read(function, function.__name__, known_constants, words)
     used = {n.id for s in flatten([*bound, kernel]) for n in ast.walk(s.definition) if isinstance(n, ast.Name)}
-    needs_identity = masked or "identity" in used
+    needs_identity = masked or with_identity or "identity" in used
     writer = (LaneWords if lanes else Words)(form, masked, lanes, buffers, known_rows, partials, needs_identity, counted_bits)
     parts = [writer.aggregate_functions(), writer.words(used)]
     seen: set[str] = set()

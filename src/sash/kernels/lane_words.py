@@ -1,6 +1,6 @@
 """Writes the vocabulary out for one aggregate in vector lanes.
 
-``load_float64``, ``like``, ``bits``, … in the text are functions of :mod:`sash.kernels.vector_values`, put beside it by the compiler.
+``load_float64``, ``like``, ``bits``, … in the text are functions of :mod:`sash.kernels.cpu.vector_values`, put beside it by the compiler.
 """
 
 from __future__ import annotations

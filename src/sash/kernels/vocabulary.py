@@ -6,7 +6,7 @@ editors, type checkers and readers know what each word means.
 
 Annotations say what an argument is: :data:`Rows` (the input columns), :data:`States` (one buffer per field of the partial),
 :data:`Memory` (several such buffers), :data:`Results` (the output columns), :data:`Index` (a buffer of 64-bit integers), :data:`Bytes`,
-:data:`Reals` (doubles), or ``int``.
+:data:`Reals` (doubles), :data:`Local` (as :data:`States`, in the memory that a group of items on a device shares), or ``int``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ Rows = Any
 States = Any
 Memory = Any
 Results = Any
+Local = Any
 Index = Any
 Bytes = Any
 Reals = Any
@@ -110,6 +111,35 @@ def address(R: Results) -> int:
 
 def prefetch(X: Rows, i: int) -> None:
     """Ask for row ``i`` ahead of its use."""
+
+
+# Words of groups of items, on devices only.
+
+GROUP = 1
+"""How many items a group has; fixed per kernel."""
+
+
+def item() -> int:
+    """The number of this item in its group."""
+    return 0
+
+
+def group() -> int:
+    """The number of this group."""
+    return 0
+
+
+def groups() -> int:
+    """How many groups there are."""
+    return 1
+
+
+def barrier() -> None:
+    """Wait until all items of the group are here; what they wrote can then be read."""
+
+
+def merge(S: States, i: int, s: Partial) -> None:
+    """Combine a partial into the one at place ``i``, which other items combine into at the same time; for aggregates that commute."""
 
 
 # Words on the bits of a 64-bit integer.

@@ -134,6 +134,8 @@ class Words:
 
     def needed(self, used: set[str]) -> set[str]:
         """The words in use, and those that their definitions use."""
+        if "merge" in used:  # by compare-and-swap
+            used = used | {"combine"}
         return used | {"identity"} if "lift" in used and self.masked else used
 
     def words(self, used: set[str]) -> str:

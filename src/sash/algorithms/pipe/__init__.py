@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from sash.aggregates.count import Count
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 
 

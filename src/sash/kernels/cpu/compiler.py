@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sash.algebra import Form
 from sash.errors import UncompilableFunction, UserFunctionFailed
 from sash.kernels import sources, store
-from sash.kernels.addresses import flat
+from sash.kernels.cpu.addresses import flat
 from sash.kernels.generate import Module
 from sash.types import MACHINE_TYPES
 
@@ -232,7 +232,7 @@ def _names(module: Module) -> dict[str, Any]:
     machines = [f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64)] + ["float32", "float64"]
     names: dict[str, Any] = {"njit": compile_function, "__name__": "sash_kernel"}
     names.update({m: getattr(types, m) for m in machines})
-    from sash.kernels import instructions, lane_memory, vector_values
+    from sash.kernels.cpu import instructions, lane_memory, vector_values
 
     names.update(instructions.PRIMITIVES)
     names.update({name: getattr(lane_memory, name) for name in ("trailing_zeros", "leading_zeros", "ones")})

@@ -12,8 +12,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from sash import algebra
-from sash.kernels.lane_memory import caster
-from sash.kernels.vector_values import Lanes, cast_lanes, dtype_of, lane_count, overloads, where
+from sash.kernels.cpu.lane_memory import caster
+from sash.kernels.cpu.vector_values import Lanes, cast_lanes, dtype_of, lane_count, overloads, where
 
 
 def _has_range(element: Any, count: int) -> bool:

@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from sash.kernels.vector_values import Lanes, cast_lanes, element_type, splat
+from sash.kernels.cpu.vector_values import Lanes, cast_lanes, element_type, splat
 
 # Pointers are numba's CPointer; a place is an index, never checked.
 

@@ -199,7 +199,9 @@ class Functions:
 
     def _loaded(self, machine: str, pointer: Value, i: Value) -> Value:
         n = self.lanes
-        raw = Value(f"vload{n}(0, {pointer.text} + {i.text})", Vector("uint8" if pointer.type.machine == "bool" else pointer.type.machine, n))
+        raw = Value(
+            f"vload{n}(0, {pointer.text} + {i.text})", Vector("uint8" if pointer.type.machine == "bool" else pointer.type.machine, n)
+        )
         if machine == "bool":
             mask = self.operators.mask(raw)
             return Value(mask.text, Vector("bool", n, 8))

@@ -13,7 +13,7 @@ from sash.types import FLOATS, INTEGERS, UNSIGNED
 
 MASKS = {8: "char", 16: "short", 32: "int", 64: "long"}
 _C = {
-    "bool": "bool",
+    "bool": "int",  # structs with truths of one byte are miscompiled by one driver
     "int8": "char",
     "int16": "short",
     "int32": "int",

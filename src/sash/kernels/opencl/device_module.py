@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sash.errors import UncompilableFunction
 from sash.kernels.generate import Module
@@ -38,17 +39,21 @@ class DeviceModule:
     module: Module = field(repr=False, default=None)  # type: ignore[assignment]
 
 
-def device_module(module: Module, *, group: int = 1, local: tuple[tuple[str, int], ...] = (), scratch: tuple[str, ...] = ()) -> DeviceModule:
-    """The program of a module; ``local`` is how many places its local arrays have, ``scratch`` the arguments that each item has for itself."""
+@lru_cache(maxsize=1024)
+def device_module(
+    module: Module, *, group: int = 1, local: tuple[tuple[str, int], ...] = (), scratch: tuple[str, ...] = (), in_order: bool = True
+) -> DeviceModule:
+    """The program of a module; ``local`` is how many places its local arrays have, ``scratch`` the arguments that each item has for
+    itself. Loops of an aggregate that commutes (not ``in_order``) are left to the compiler's vectors."""
     tree = ast.parse(module.text)
     definitions = {d.name: d for d in tree.body if isinstance(d, ast.FunctionDef)}
     entry = definitions.pop("entry")
     returned = entry.body[0]
     assert isinstance(returned, ast.Return)
     assert isinstance(returned.value, ast.Call)
-    translator = Translator(definitions, module.lanes, dict(module.origins))
+    translator = Translator(definitions, module.lanes, dict(module.origins), in_order=in_order)
     translator.extra_words["merge"] = merge_word
-    shares = {"begin", "end"} <= {a.name for a in module.arguments} and group == 1
+    shares = {"begin", "end"} <= {a.name for a in module.arguments}
     places = dict(local)
     spaces = {a.name: "__local" if a.kind == "Local" else "__global" for a in module.arguments}
     values = {a.name: _value(a, spaces[a.name], scratch, shares) for a in module.arguments}
@@ -60,9 +65,9 @@ def device_module(module: Module, *, group: int = 1, local: tuple[tuple[str, int
     lines = [f"    __local {_memory(a)} {a.name}[{places[a.of]}];" for a in module.arguments if a.kind == "Local"]
     lines.append("    const long at = get_global_id(0);") if shares or scratch else None
     if shares:
-        lines.append(f"    const long first = begin + at * {SHARE};")
-        lines.append(f"    const long last = first + {SHARE} < end ? first + {SHARE} : end;")
-        lines.append(f"    if (first < last) {call};")
+        lines.append(f"    const long share_begin = begin + at * {SHARE};")
+        lines.append(f"    const long share_end = share_begin + {SHARE} < end ? share_begin + {SHARE} : end;")
+        lines.append(f"    if (share_begin < share_end) {call};")
     else:
         lines.append(f"    {call};")
     parameters = ", ".join(_parameter(a) for a in arguments)
@@ -87,7 +92,7 @@ def _parameter(a: Argument) -> str:
 
 def _value(a: Argument, space: str, scratch: tuple[str, ...], shares: bool) -> Value:
     if not a.pointer:
-        text = {"begin": "first", "end": "last"}.get(a.name, a.name) if shares else a.name
+        text = {"begin": "share_begin", "end": "share_end"}.get(a.name, a.name) if shares else a.name
         return Value(text, Scalar("int64"))
     text = f"({a.name} + at * {PLACES})" if a.of in scratch else a.name
     return Value(text, Pointer(a.machine, space))

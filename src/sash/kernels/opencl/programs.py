@@ -14,7 +14,9 @@ from sash.kernels import store
 from sash.kernels.opencl.device_module import NAME, DeviceModule
 from sash.kernels.opencl.devices import Device, opencl, session
 
-OPTIONS = ["-cl-std=CL1.2"]
+import os
+
+OPTIONS = ["-cl-std=CL1.2"] + os.environ.get("XOPT", "").split()
 UNOPTIMISED = ["-cl-opt-disable"]
 
 _built: dict[tuple[str, str], DeviceKernel] = {}

@@ -23,6 +23,7 @@ RESERVED = set(
     barrier exp log sin cos tan pow sqrt floor ceil round trunc isnan isinf popcount clz rotate mad fma hypot pipe as_long I""".split()  # noqa: SIM905
 )
 PASSES = 12
+NO_VECTORS = "#pragma clang loop vectorize(disable)"
 
 
 @dataclass
@@ -51,8 +52,8 @@ class _Function:
 class Translator:
     """The functions of one module, written on demand."""
 
-    def __init__(self, definitions: dict[str, ast.FunctionDef], lanes: int, origins: dict[str, str]) -> None:
-        self.definitions, self.origins = definitions, origins
+    def __init__(self, definitions: dict[str, ast.FunctionDef], lanes: int, origins: dict[str, str], *, in_order: bool) -> None:
+        self.definitions, self.origins, self.in_order = definitions, origins, in_order
         self.helpers = Helpers()
         self.operators = Operators(self.helpers)
         self.functions = Functions(self.operators, lanes)
@@ -233,13 +234,20 @@ class _Writer:
         hoisted = self.f.lines[before:]
         if hoisted:
             del self.f.lines[before:]
+            self.hint()
             self.line("while (true) {")
             self.f.lines += ["    " + h for h in hoisted]
             self.line(f"    if (!({condition})) break;")
         else:
+            self.hint()
             self.line(f"while ({condition}) {{")
         self.block(body)
         self.line("}")
+
+    def hint(self) -> None:
+        """Keep compilers from reordering a loop whose order matters; one takes the search for a first row for a reduction, and is wrong."""
+        if self.t.in_order:
+            self.f.lines.append(NO_VECTORS)
 
     def counted(self, name: str, bounds: list[Value], body: list[ast.stmt]) -> None:
         if not 1 <= len(bounds) <= 3 or not all(isinstance(b.type, Scalar) for b in bounds):
@@ -258,6 +266,7 @@ class _Writer:
             condition = f"({step.text}) > 0 ? {forward} : {backward}"
         else:
             condition = backward if step.constant is not None and step.constant < 0 else forward
+        self.hint()
         self.line(f"for (long {counter} = {first.text}; {condition}; {counter} += {step.text}) {{")
         self.indent += 1
         self.line(f"{variable} = {counter};")
@@ -381,7 +390,10 @@ class _Writer:
             case ast.BoolOp(op=op, values=values):
                 return self.logical(isinstance(op, ast.And), [self.expression(v) for v in values])
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return ops.chosen(self.simple(self.expression(test)), self.expression(body), self.expression(orelse))
+                condition = self.expression(test)
+                if condition.constant is not None:
+                    return self.expression(body if condition.constant else orelse)
+                return ops.chosen(self.simple(condition), self.expression(body), self.expression(orelse))
             case ast.Subscript(value=value, slice=place):
                 return self.subscript(self.expression(value), place)
             case ast.Attribute(value=ast.Name(id=module), attr=name) if module in ("math", "np", "numpy") and name in CONSTANTS:

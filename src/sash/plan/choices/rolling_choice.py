@@ -14,7 +14,7 @@ from typing import Literal
 from sash.algebra import Aggregate, Form
 from sash.algorithms.rolling import Job, lane_sizes, slide_modules, window_algorithms
 from sash.errors import UnlawfulAlgorithm, unknown
-from sash.kernels.compiler import is_compiled
+from sash.kernels.cpu.compiler import is_compiled
 from sash.kernels.generate import vector_reason
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.ledger import LEDGER

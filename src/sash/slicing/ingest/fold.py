@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sash.algorithms.pipe import merging
-from sash.kernels.addresses import flat
+from sash.kernels.cpu.addresses import flat
 from sash.slicing.ingest.row_slicer import RowSlicer
 from sash.slicing.ingest.slices import Slices
 from sash.slicing.partials.stored import Kernels

@@ -17,7 +17,7 @@ from sash.algorithms.pipe import kernel as plain_kernel
 from sash.algorithms.pipe import scattering
 from sash.algorithms.rolling import Output
 from sash.functions.udaf import UserAggregate
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate, vector_width
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import IN_LANES, PREFIXES, choose_ranges, choose_reduction

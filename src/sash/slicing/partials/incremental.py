@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sash.algebra import Form
 from sash.algorithms.pipe import scattering
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.logical import Column
 from sash.slicing.bounds.view import some_rows

@@ -15,7 +15,7 @@ from sash.algorithms.memory import pooled
 from sash.algorithms.pipe import kernel, window_bounds
 from sash.algorithms.rolling import Output, check, make_output
 from sash.kernels import objects
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import ONE_BY_ONE, TWO_STACKS

@@ -13,7 +13,7 @@ from sash.algebra import Form
 from sash.algorithms import reduce
 from sash.algorithms.pipe import merging, scattering
 from sash.algorithms.rolling import Output
-from sash.kernels.compiler import Kernel, compiled
+from sash.kernels.cpu.compiler import Kernel, compiled
 from sash.kernels.generate import generate
 from sash.plan.choices.decision import Decision
 from sash.plan.choices.range_choice import ONE_BY_ONE, choose_ranges

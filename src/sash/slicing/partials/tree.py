@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sash.algebra import Form
 from sash.algorithms import flat_fat
 from sash.algorithms.rolling import Output, check, make_output
-from sash.kernels.compiler import compiled
+from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate
 from sash.slicing.partials.ranges import Ranges
 from sash.types import dtype
