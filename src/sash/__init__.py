@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sash import functions, windows
     from sash import spark as spark
     from sash import testing as testing
+    from sash.api.devices import devices
     from sash.api.explain import explain
     from sash.api.rolling import rolling
     from sash.api.sql import sql
@@ -32,6 +33,7 @@ __all__ = [
     "SashError",
     "__version__",
     "aggregate",
+    "devices",
     "errors",
     "explain",
     "functions",
@@ -46,6 +48,7 @@ __all__ = [
 _LAZY = {
     "Operator": ("sash.slicing.stream.operator", "Operator"),
     "aggregate": ("sash.api.tables", "aggregate"),
+    "devices": ("sash.api.devices", "devices"),
     "explain": ("sash.api.explain", "explain"),
     "over": ("sash.api.tables", "over"),
     "processing_time": ("sash.plan.clock", "processing_time"),

@@ -1,4 +1,4 @@
-"""The command line: ``sash demo``, ``sash run``, ``sash explain``, ``sash bench``."""
+"""The command line: ``sash demo``, ``sash run``, ``sash explain``, ``sash devices``, ``sash bench``."""
 
 from __future__ import annotations
 
@@ -114,6 +114,30 @@ def explain(
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(commands.MISUSED) from error
     raise typer.Exit(commands.explained(settings))
+
+
+@app.command()
+def devices(
+    measure: Annotated[bool, typer.Option("--measure", help="Measure each device (seconds); algorithms are then chosen by it.")] = False,
+) -> None:
+    """List the OpenCL devices, and what each can do (docs/devices.md)."""
+    from rich.console import Console
+    from rich.table import Table
+
+    import sash
+
+    found = sash.devices(measure=measure)
+    if not found:
+        typer.echo('there are none: pip install "sash[opencl]", and a driver (for a CPU: pip install pocl-binary-distribution)')
+        return
+    table = Table(title="OpenCL devices", title_justify="left")
+    for name in ("device=", "kind", "model", "driver", "units", "local memory", "fp64", "64-bit atomics", "GB/s", "self-test"):
+        table.add_column(name, overflow="fold")
+    for d in found:
+        rate = "" if d.bandwidth is None else f"{d.bandwidth:.1f}"
+        yes = ["yes" if x else "no" for x in (d.fp64, d.atomics)]
+        table.add_row(d.name, d.kind, d.model, d.driver, str(d.units), f"{d.local_memory >> 10} KiB", *yes, rate, d.self_test)
+    Console(width=max(120, Console().width)).print(table)
 
 
 @app.command()

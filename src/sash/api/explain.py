@@ -10,15 +10,19 @@ from typing import Any, overload
 import numpy.typing as npt
 
 from sash import threads
+from sash.algorithms.device.runner import device_modules
 from sash.algorithms.rolling import modules
 from sash.api.explain_queries import explain_query
 from sash.api.explain_tables import explain_request
-from sash.api.rolling import Device, checked, prepare, result_type, rolling
+from sash.api.rolling import Device, checked, place_of, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
 from sash.errors import InvalidArgument, unknown
 from sash.functions.call import Agg
 from sash.kernels.cpu.compiler import is_compiled
 from sash.kernels.generate import Module
+from sash.kernels.opencl.device_module import DeviceModule
+from sash.kernels.opencl.devices import Device as OpenClDevice
+from sash.plan.choices.device_choice import decide_on_device
 from sash.plan.choices.rolling_choice import choose_holistic, decide
 from sash.plan.clock import ProcessingTime
 from sash.plan.options import Emit, Late, StreamOptions
@@ -150,10 +154,18 @@ def _explain_rolling(values: Any, size: int | None, arguments: dict[str, Any]) -
         f"every {request.every}, over {len(request.values)} rows"
     ]
     kernels: tuple[Module, ...] = ()
+    on_device: list[DeviceModule] = []
+    device: OpenClDevice | None = None
+    why: tuple[str, ...] = ()
     if aggregate.kind == "fields":
         form, column, job = prepare(request)
-        decision = decide(form, job, request.algorithm)
-        kernels = modules(decision.choice, job)
+        device, why = place_of(request, form, job)
+        if device is None or not job.windows:
+            decision = decide(form, job, request.algorithm)
+            kernels = modules(decision.choice, job)
+        else:
+            decision = decide_on_device(form, job, device, request.algorithm)
+            on_device = device_modules(device, job, decision.choice)
         laws = ", ".join(["associative", *sorted(form.laws)])
         nulls = "nulls are skipped" if job.masked else "nulls are passed to the aggregate" if column.valid is not None else ""
         ranked = "values are replaced by their ranks" if column.ranked is not None else ""
@@ -162,6 +174,11 @@ def _explain_rolling(values: Any, size: int | None, arguments: dict[str, Any]) -
         laws, nulls, ranked = f"associative (partials: {aggregate.kind})", "", ""
     lines += [f"  algorithm: {decision.choice}", *(f"    {reason}" for reason in decision.reasons), f"  laws: {laws}"]
     lines += [f"  {note}" for note in (nulls, ranked) if note]
+    if device is not None:
+        lines.append(f"  device: {device.title}")
+        lines += [f"    {reason}" for reason in why]
+        lines += [f"  kernel: {m.title}, groups of {m.group}" for m in on_device] if source else []
+        return Explanation(tuple(lines), tuple(m.text for m in on_device) if source else ())
     parts = len(threads.shares(0, request.windows, rows_each=request.every)) or 1
     lines.append(f"  device: cpu, {parts} thread{'s' * (parts > 1)}")
     for module in kernels if source else ():

@@ -17,19 +17,25 @@ from sash.aggregates.percentile import Percentile
 from sash.algebra import Aggregate, Form, struct_of
 from sash.algorithms import distinct, ranks
 from sash.algorithms.binding import form_of
+from sash.algorithms.device.runner import run_on_device
+from sash.algorithms.device.self_test import usable_device
 from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run
 from sash.algorithms.two_stacks import TwoStacks
 from sash.api.frames import series_like
 from sash.columns import Array, Column
-from sash.errors import InvalidArgument, InvalidWindow, UnlawfulAlgorithm
+from sash.errors import DeviceUnavailable, InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import Agg, resolve
 from sash.functions.udaf import UserAggregate, user_type
+from sash.kernels.opencl.devices import Device as OpenClDevice
+from sash.kernels.opencl.devices import devices as opencl_devices
 from sash.kernels.sources import may_return_none, read
+from sash.plan.choices.device_choice import FEWEST_ROWS, decide_on_device, worth_the_way
 from sash.plan.choices.rolling_choice import choose_holistic, decide, note_rows
 from sash.types import SeriesT, Values, dtype
 
-Device = Literal["auto", "cpu"]
+Device = Literal["auto", "cpu", "opencl"] | str
+"""``"auto"``, ``"cpu"``, ``"opencl"``, or a name in ``sash.devices()``."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class RollingRequest:
     size: int
     every: int
     algorithm: str
+    device: str = "auto"
 
     @property
     def windows(self) -> int:
@@ -101,7 +108,8 @@ def rolling(
         agg: A name in `sash.functions`, one of those functions without a column (`S.percentile(q=0.95)`), or your own aggregate.
             `max_by` and `min_by` return the position of the first extreme.
         algorithm: `"auto"`, or the name of an algorithm; `sash.explain` shows what `"auto"` chooses.
-        device: `"auto"` or `"cpu"`.
+        device: `"cpu"`; `"opencl"` for the preferred OpenCL device, or the name of one (`sash.devices()`); or `"auto"`, which takes a GPU
+            where there is one and the work is worth the way.
         out: A NumPy array to write the result to; allocating a new one costs about as much as the computation.
 
     Returns:
@@ -137,8 +145,10 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
     call = resolve(agg)
     if call.inputs or call.condition:
         raise InvalidArgument(f"agg of rolling has no columns and no condition; write {call.aggregate.label}() without them")
+    if not isinstance(device, str):
+        raise InvalidArgument(f"device must be a name, not {device!r}")
     if device not in ("auto", "cpu"):
-        raise InvalidArgument(f"device must be 'auto' or 'cpu', not {device!r}")
+        usable_device(device)
     if not isinstance(algorithm, str):
         raise InvalidArgument(f"algorithm must be a name, not {algorithm!r}")
     own = columns.from_anything(values)
@@ -148,9 +158,14 @@ def checked(values: Any, size: Any, every: Any, agg: Any, algorithm: Any, device
     t = columns.type_of(column)
     # Beyond the rows, size and every make no difference; kernels count in 64 bits.
     size, every = min(int(size), len(column) + 1), min(int(every), len(column) + 1)
-    request = RollingRequest(column, t, columns.type_of(own), call.aggregate, size, every, algorithm)
+    request = RollingRequest(column, t, columns.type_of(own), call.aggregate, size, every, algorithm, device)
     logical = result_type(request)
     _check_nulls_can_be_shown(request, logical)
+    if device not in ("auto", "cpu") and call.aggregate.kind != "fields":
+        raise DeviceUnavailable(
+            f"device={device!r}: {call.aggregate.label} keeps {call.aggregate.kind}, and devices run aggregates of flat fields; "
+            "use device='cpu'"
+        )
     if algorithm != "auto" and call.aggregate.kind != "fields":
         raise UnlawfulAlgorithm(
             f"algorithm={algorithm!r}: {call.aggregate.label} keeps {call.aggregate.kind} and has one algorithm of its own"
@@ -226,11 +241,16 @@ def prepare(request: RollingRequest) -> tuple[Form, Column, Job]:
 
 def _fields(request: RollingRequest, out: Array | None) -> Any:
     form, column, job = prepare(request)
-    decision = decide(form, job, request.algorithm)
-    note_rows(form, job, decision)
+    device, _ = place_of(request, form, job)
     target = out.view(np.uint8) if out is not None and out.dtype == bool else out
     direct = target is not None and target.dtype == dtype(form.outputs[0])
-    output = run(decision.choice, job, target if direct else None)
+    if device is not None and job.windows:
+        decision = decide_on_device(form, job, device, request.algorithm)
+        output = run_on_device(device, job, decision.choice, target if direct else None)
+    else:
+        decision = decide(form, job, request.algorithm)
+        note_rows(form, job, decision)
+        output = run(decision.choice, job, target if direct else None)
     known = _known_rows(request, column, output)
     if isinstance(request.values, np.ndarray):
         result = _as_numpy(request, output, known)
@@ -240,6 +260,23 @@ def _fields(request: RollingRequest, out: Array | None) -> Any:
             out[:] = result
         return out
     return _as_arrow(request, form, column, output, known)
+
+
+CPU_NS_PER_ROW = 1.0
+"""What a row costs here, for the choice of a device."""
+
+
+def place_of(request: RollingRequest, form: Form, job: Job) -> tuple[OpenClDevice | None, tuple[str, ...]]:
+    """The device that runs a request, None for the CPU; and why."""
+    if request.device == "cpu":
+        return None, ()
+    if request.device != "auto":
+        return usable_device(request.device), ("requested",)
+    if request.algorithm != "auto" or job.count < FEWEST_ROWS or not any(d.kind in ("gpu", "accelerator") for d in opencl_devices()):
+        return None, ()
+    device = usable_device("opencl")
+    decision = worth_the_way(device, job.count, sum(a.nbytes for a in job.rows), job.windows * 8, CPU_NS_PER_ROW)
+    return (None if decision.choice == "cpu" else device), decision.reasons
 
 
 def _known_rows(request: RollingRequest, column: Column, output: Output) -> Array | None:

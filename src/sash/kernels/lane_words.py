@@ -41,6 +41,7 @@ class LaneWords(Words):
             "store_lanes": self._store_lanes,
             "emit_lanes": self._emit_lanes,
             "fold_lanes": self._fold_lanes,
+            "neighbours": self._neighbours,
             "fold_segments": self._fold_segments,
             "emit_past_caches": self._emit_past_caches,
             "address": self._address,
@@ -52,7 +53,9 @@ class LaneWords(Words):
         if "fold_lanes" in used:
             used = used | {"combine_lanes", "combine"}
         if "fold_segments" in used:
-            used = used | {"combine_lanes", "lift_lanes"}
+            used = used | {"combine_lanes", "lift_lanes", "neighbours"}
+        if "neighbours" in used:
+            used = used | {"combine_lanes"}
         if used & {"emit_lanes", "emit_past_caches"} and not self.vector_lower:
             used = used | {"emit"}
         if self.counted_bits:
@@ -151,18 +154,19 @@ class LaneWords(Words):
         lines.append(f"    return {self._tuple([f'first_lane({name}[{k}])' for k in fields])}")
         return "\n".join(lines) + "\n"
 
-    def _fold_segments(self) -> str:
+    def _neighbours(self) -> str:
         fields = range(len(self.state))
         left = self._tuple([f"evens_of_two(a[{k}], b[{k}])" for k in fields])
         right = self._tuple([f"odds_of_two(a[{k}], b[{k}])" for k in fields])
+        return f"@njit\ndef neighbours(a, b):\n    return combine_lanes({left}, {right})\n"
 
+    def _fold_segments(self) -> str:
         def folded(first: int, count: int) -> str:
             if count == 1:
                 return f"segment(X, i + {first} * stride, size)" if first else "segment(X, i, size)"
             return f"neighbours({folded(first, count // 2)}, {folded(first + count // 2, count // 2)})"
 
         return (
-            f"@njit\ndef neighbours(a, b):\n    return combine_lanes({left}, {right})\n\n\n"
             f"@njit\ndef segment(X, i, size):\n"
             f"    a = lift_lanes(X, i)\n"
             f"    if size < {4 * self.lanes}:\n"

@@ -93,6 +93,10 @@ def fold_lanes(s: Partial) -> Partial:
     """One partial from all lanes, joined in lane order."""
 
 
+def neighbours(a: Partial, b: Partial) -> Partial:
+    """Lane ``k`` is the aggregate of the places ``2 k`` and ``2 k + 1`` of both registers, one behind the other."""
+
+
 def fold_segments(X: Rows, i: int, size: int, stride: int) -> Partial:
     """One partial per lane: lane ``k`` is the aggregate of ``size`` rows from row ``i + k * stride`` on.
 

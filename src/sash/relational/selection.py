@@ -157,7 +157,8 @@ def _at(rows: Members, places: Array, numbers: Array) -> Results:
     exist = rows.edges.exist(numbers)
     if exist is not None and not exist.all():
         places, numbers = places[exist], numbers[exist]
-    return Results(rows.table.take(pa.array(places)), rows.edges, numbers, rows.measure)
+    is_all = len(places) == rows.table.num_rows and bool((places[1:] - places[:-1] == 1).all()) and (not len(places) or places[0] == 0)
+    return Results(rows.table if is_all else rows.table.take(pa.array(places)), rows.edges, numbers, rows.measure)
 
 
 def _own_rows(query: Query, columns: _Columns, rows: Members) -> Output:

@@ -1,8 +1,8 @@
 """Expansion of slices to windows in the memory that a group shares: CoopExp (Slider, section 3.2.2).
 
-*With atomics* a group takes as many slices as that memory has room for, and its items update the windows that these slices are in. Windows that
-lie within the group's slices are then stored; only the first and the last ones, which other groups update too, need atomics in global memory.
-For aggregates of one field that commute.
+*With atomics* a group takes as many slices as that memory has room for, and its items update the windows that these slices are in.
+Windows that lie within the group's slices are then stored; only the first and the last ones, which other groups update too, need atomics
+in global memory. For aggregates of one field that commute.
 
 *By owner* each window belongs to one item, which combines its slices in their order; a group reads the slices of its windows once, those at
 its end again in the next group. For every aggregate.

@@ -1,7 +1,7 @@
 """COOP-OPT: slicing by read-compress and expansion by CoopExp (Slider, section 3.3).
 
-For aggregates of one field that commute, in one pass: slices never leave the memory of their group. For others in two: slices by teams, then
-windows by their owners. On a CPU slices and windows are each the work of one item; windows are aggregated from scratch, which is the
+For aggregates of one field that commute, in one pass: slices never leave the memory of their group. For others in two: slices by teams,
+then windows by their owners. On a CPU slices and windows are each the work of one item; windows are aggregated from scratch, which is the
 quickest way while they have few slices.
 """
 

@@ -1,8 +1,8 @@
 """Scans of blocks: for each element the aggregate from its block's start to it, or from it to the block's end; for any aggregate, in order.
 
-Blocks have ``block`` elements each, and are cut into tiles. Three passes: the total of each tile; within each block, what precedes each tile; and
-the elements of each tile behind that. (Merrill and Garland's single pass looks back at tiles that other groups are working on; OpenCL does not
-promise that those go on meanwhile.) With ``REVERSE`` everything runs from the end of a block to its start.
+Blocks have ``block`` elements each, and are cut into tiles. Three passes: the total of each tile; within each block, what precedes each
+tile; and the elements of each tile behind that. (Merrill and Garland's single pass looks back at tiles that other groups are working on;
+OpenCL does not promise that those go on meanwhile.) With ``REVERSE`` everything runs from the end of a block to its start.
 """
 
 from __future__ import annotations

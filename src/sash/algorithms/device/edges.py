@@ -1,8 +1,8 @@
 """Where the slices of sliding windows lie, by arithmetic.
 
-Windows of ``size`` rows that slide by ``every`` cut each slide in one piece or in two: at its start, where a window starts, and ``rest = size %
-every`` rows later, where one ends. (A common divisor of size and slide, as the Slider paper has it, would cut a slide of 1,024 rows into
-1,024 pieces for a window of 4,097.) Windows that lie apart have one slice each.
+Windows of ``size`` rows that slide by ``every`` cut each slide in one piece or in two: at its start, where a window starts, and ``rest =
+size % every`` rows later, where one ends. (A common divisor of size and slide, as the Slider paper has it, would cut a slide of 1,024
+rows into 1,024 pieces for a window of 4,097.) Windows that lie apart have one slice each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """GBL: each row updates every window that holds it, by atomics in global memory (Slider, section 3.1). A baseline.
 
-Updates are *sequential*, from a row's first window to its last, or *circular*, each item from a window of its own on, so that neighbouring items
-seldom meet at one.
+Updates are *sequential*, from a row's first window to its last, or *circular*, each item from a window of its own on, so that
+neighbouring items seldom meet at one.
 """
 
 from __future__ import annotations

@@ -12,7 +12,8 @@ from sash.kernels.vocabulary import Results, Rows, States, combine, emit, invert
 
 
 def from_prefixes(P: States, begin: int, end: int, step: int, span: int, R: Results) -> int:
-    """PrefixExp: what comes before a window's end without what comes before its start. ``P[i]`` is the aggregate of the first ``i`` elements."""
+    """PrefixExp: what comes before a window's end without what comes before its start. ``P[i]`` is the aggregate of the first ``i``
+    elements."""
     for j in range(begin, end):
         emit(R, j, invert(load(P, j * step + span), load(P, j * step)))
     return end

@@ -1,16 +1,19 @@
 """Slicing by read-compress: rows to the partials of slices (Slider, section 3.2.1).
 
 *By teams*: a slice is the work of a team of neighbouring items. Each reads runs of four neighbouring rows, as wide loads do, and keeps one
-partial; the team then reduces its partials in the memory that its group shares, halving at each step. (The paper shuffles registers between the
-threads of a warp; OpenCL 1.2 has no shuffle, so that memory takes its place.) A group has as many teams as fit, so no item waits for
-rows; where slices are few, teams are as large as the group, which bounds the rows per item. Where order matters, each item reads one run
-of neighbouring rows instead.
+partial; the team then reduces its partials in the memory that its group shares, halving at each step. (The paper shuffles registers
+between the threads of a warp; OpenCL 1.2 has no shuffle, so that memory takes its place.) A group has as many teams as fit, so no item
+waits for rows; where slices are few, teams are as large as the group, which bounds the rows per item. Where order matters, each item
+reads one run of neighbouring rows instead.
 
 *By one item*: the CPU's way, a slice after the other, in vectors where the aggregate allows them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+from sash.algebra import Partial
 from sash.algorithms.device.edges import slice_rows, slice_start
 from sash.algorithms.device.work import Buffers, Work
 from sash.algorithms.reduce import in_lanes
@@ -28,7 +31,9 @@ from sash.kernels.vocabulary import (
     identity,
     item,
     lift,
+    lift_lanes,
     load,
+    neighbours,
     store,
     store_lanes,
 )
@@ -60,6 +65,29 @@ def by_one_in_lanes(X: Rows, begin: int, end: int, per: int, every: int, first: 
         store(S, k, in_lanes(X, p, p + slice_rows(k, per, first, second)))
         k += 1
     return end
+
+
+def by_one_in_short_lanes(X: Rows, begin: int, end: int, per: int, every: int, first: int, second: int, S: States) -> int:
+    """:func:`by_one` for neighbouring slices of 2, 4 or 8 rows: pairs of neighbours, two or three times; in order."""
+    k = begin
+    while k + LANES <= end:
+        i = k * every
+        if first == 2:
+            s = neighbours(lift_lanes(X, i), lift_lanes(X, i + LANES))
+        elif first == 4:
+            s = four_each(X, i)
+        else:
+            s = neighbours(four_each(X, i), four_each(X, i + 4 * LANES))
+        store_lanes(S, k, s)
+        k += LANES
+    return by_one(X, k, end, per, every, first, second, S)
+
+
+def four_each(X: Rows, i: int) -> Partial:
+    """The slices of four rows each from row ``i`` on."""
+    a = neighbours(lift_lanes(X, i), lift_lanes(X, i + LANES))
+    b = neighbours(lift_lanes(X, i + 2 * LANES), lift_lanes(X, i + 3 * LANES))
+    return neighbours(a, b)
 
 
 def reduce_team(L: Local, me: int, team: int) -> int:
@@ -132,6 +160,16 @@ def team_of(work: Work) -> int:
     return team
 
 
+def kernel_by_one(work: Work) -> tuple[Callable[..., int], int]:
+    """The kernel for slices by one item, and how many lanes it has."""
+    cut = work.shape.cut
+    if cut.per == 1 and cut.first == cut.every and cut.first in (2, 4, 8):
+        width = work.lanes()
+        return (by_one_in_short_lanes, width) if width else (by_one, 0)
+    width = work.lanes() if work.form.commutative else 0
+    return (by_one_in_lanes, width) if width and max(cut.first, cut.second) >= width else (by_one, 0)
+
+
 def slices(work: Work) -> tuple[Buffers, bool]:
     """The slices of a job's rows, and whether they are partials: where windows slide by one row, the rows are the slices."""
     cut = work.shape.cut
@@ -141,8 +179,8 @@ def slices(work: Work) -> tuple[Buffers, bool]:
     states = work.states(count)
     numbers = [cut.per, cut.every, cut.first, cut.second]
     if work.shape.by_items:
-        lanes = work.lanes(max(cut.first, cut.second))
-        kernel = work.share_kernel(by_one_in_lanes if lanes else by_one, lanes=lanes)
+        function, lanes = kernel_by_one(work)
+        kernel = work.share_kernel(function, lanes=lanes)
         work.launch_shares(kernel, count, [*work.source, 0, count, *numbers, *states], multiple=16)
         return states, True
     team = team_of(work)

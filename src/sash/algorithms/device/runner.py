@@ -17,10 +17,11 @@ from sash.algorithms.device.direct_prefix import DirectPrefix
 from sash.algorithms.device.gbl import Gbl
 from sash.algorithms.device.reduced_prefix import ReducedPrefix
 from sash.algorithms.device.sh import Sh
-from sash.algorithms.device.work import Work, bytes_of, lower_all, state_of
+from sash.algorithms.device.work import NoMemory, Work, bytes_of, lower_all, state_of
 from sash.algorithms.rolling import Job, Output, check, make_output
 from sash.errors import DeviceUnavailable
 from sash.kernels.generate import generate
+from sash.kernels.opencl.device_module import DeviceModule
 from sash.kernels.opencl.devices import Device
 from sash.kernels.opencl.memory import DeviceMemory
 
@@ -88,6 +89,18 @@ def run_on_device(
     return output
 
 
+def device_modules(device: Device, job: Job, choice: str) -> list[DeviceModule]:
+    """The kernels that :func:`run_on_device` would run, in their order; nothing is built."""
+    check_types(job.form, device)
+    shape = shape_of(job.form, job.size, job.every, job.masked, device)
+    work = Work(NoMemory(device), job.form, shape, masked=job.masked, rows=job.count, windows=job.windows)
+    module = generate(lower_all, job.form, masked=job.masked, known_rows=not job.masked, partials=True)
+    work.source = [None] * len(job.rows)
+    work.outputs = [None] * len(module.result_names)
+    device_algorithms()[choice].run(work)
+    return work.modules
+
+
 def pieces(job: Job, memory_bytes: int, device: Device) -> Iterator[tuple[int, int]]:
     """Runs of windows whose rows, scratch and results fit into a device's memory: the first window and how many."""
     partial = 2 * bytes_of(job.form.state) + bytes_of(job.form.outputs) + 2
@@ -95,9 +108,9 @@ def pieces(job: Job, memory_bytes: int, device: Device) -> Iterator[tuple[int, i
     each = row * job.every + 3 * partial
     halo = (row + 3 * partial) * max(0, job.size - job.every)
     if halo + each > memory_bytes:
-        needed = halo + each
         raise DeviceUnavailable(
-            f"one window of {job.size:,} rows needs about {needed:,} bytes on {device.title}, which has {memory_bytes:,} to spare; use the CPU"
+            f"one window of {job.size:,} rows needs about {halo + each:,} bytes on {device.title}, which has {memory_bytes:,} to spare; "
+            "use the CPU"
         )
     most = max(8, (memory_bytes - halo) // each // 8 * 8)  # bitmaps are cut at whole bytes
     for first in range(0, job.windows, most):

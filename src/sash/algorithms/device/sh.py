@@ -1,7 +1,7 @@
 """SH: each row updates every window that holds it, in the memory that its group shares (Slider, section 3.1). A baseline.
 
-A group collects the updates of its rows, and then merges its windows into those of all. Where the windows of even a few rows do not fit into
-that memory, it cannot run.
+A group collects the updates of its rows, and then merges its windows into those of all. Where the windows of even a few rows do not fit
+into that memory, it cannot run.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sash.algebra import Form
 from sash.algorithms.device.algorithm import Shape
 from sash.kernels.generate import Module, generate, vector_reason
 from sash.kernels.opencl.device_module import DeviceModule, device_module
+from sash.kernels.opencl.devices import Device
 from sash.kernels.opencl.memory import DeviceMemory
 from sash.kernels.opencl.programs import DeviceKernel, built
 from sash.kernels.vocabulary import Results, States, emit, identity, load, store
@@ -38,11 +40,34 @@ def lower_all(S: States, begin: int, end: int, R: Results) -> int:
     return end
 
 
+@dataclass
+class NoMemory:
+    """Takes the place of a device's memory where kernels are only listed."""
+
+    device: Device
+
+    def empty(self, count: int, machine: str) -> Any:
+        return None
+
+    def ran(self, event: Any) -> None:
+        return None
+
+
+@dataclass
+class Unbuilt:
+    """A kernel that is only listed."""
+
+    module: DeviceModule
+
+    def __call__(self, groups: int, arguments: Sequence[Any]) -> Any:
+        assert len(arguments) == len(self.module.arguments), self.module.title
+
+
 class Work:
     """A job on a device: algorithms take what they need from it, and launch their kernels through it."""
 
     def __init__(
-        self, memory: DeviceMemory, form: Form, shape: Shape, *, masked: bool, rows: int, windows: int, circular: bool = True
+        self, memory: DeviceMemory | NoMemory, form: Form, shape: Shape, *, masked: bool, rows: int, windows: int, circular: bool = True
     ) -> None:
         self.memory, self.form, self.shape, self.masked = memory, form, shape, masked
         self.rows, self.windows, self.circular = rows, windows, circular
@@ -81,32 +106,37 @@ class Work:
 
     def group_kernel(
         self, function: Callable[..., Any], *, partials: bool = False, local: tuple[tuple[str, int], ...] = (), constants: Constants = ()
-    ) -> DeviceKernel:
+    ) -> DeviceKernel | Unbuilt:
         """A kernel of groups; ``local`` is how many partials its shared arrays have room for."""
         constants = (("GROUP", self.shape.group), *constants)
         module = self._generate(function, partials, 0, constants)
         return self._built(device_module(module, group=self.shape.group, local=local, in_order=not self.form.commutative))
 
     def share_kernel(
-        self, function: Callable[..., Any], *, partials: bool = False, lanes: int = 0, scratch: tuple[str, ...] = ()
-    ) -> DeviceKernel:
+        self,
+        function: Callable[..., Any],
+        *,
+        partials: bool = False,
+        lanes: int = 0,
+        scratch: tuple[str, ...] = (),
+        local: tuple[tuple[str, int], ...] = (),
+        constants: Constants = (),
+    ) -> DeviceKernel | Unbuilt:
         """A kernel whose items each have a share of the places."""
-        module = self._generate(function, partials, lanes, ())
+        module = self._generate(function, partials, lanes, constants)
         group = 1 if self.shape.by_items or scratch else self.shape.group
-        return self._built(device_module(module, group=group, scratch=scratch, in_order=not self.form.commutative))
+        return self._built(device_module(module, group=group, local=local, scratch=scratch, in_order=not self.form.commutative))
 
-    def _built(self, module: DeviceModule) -> DeviceKernel:
-        kernel = built(self.memory.device, module)
+    def _built(self, module: DeviceModule) -> DeviceKernel | Unbuilt:
         self.modules.append(module)
-        return kernel
+        return Unbuilt(module) if isinstance(self.memory, NoMemory) else built(self.memory.device, module)
 
-    def lanes(self, rows: int) -> int:
-        """How many neighbouring rows a vector holds in kernels that read this many in a row; 0 for single values."""
-        if not self.form.commutative or vector_reason(self.form) is not None or self.memory.device.kind == "checker":
+    def lanes(self) -> int:
+        """How many neighbouring rows a vector holds; 0 where the aggregate's functions have no branch-free form."""
+        if vector_reason(self.form) is not None:
             return 0
         widest = max((dtype(m).itemsize for m in (*self.form.inputs, *self.form.state) if m != "position"), default=8)
-        width = 16 if widest <= 4 else 8
-        return width if rows >= 2 * width else 0
+        return 16 if widest <= 4 else 8
 
     # Launches.
 
@@ -119,13 +149,13 @@ class Work:
         fewest, most = self.shape.units, self.shape.units * SHARES_FOR_EACH_UNIT
         return max(1, min(self.windows, max(fewest, min(most, self.windows // max(1, 4 * costs)))))
 
-    def launch(self, kernel: DeviceKernel, groups: int, arguments: Sequence[Any]) -> None:
+    def launch(self, kernel: DeviceKernel | Unbuilt, groups: int, arguments: Sequence[Any]) -> None:
         """Queue a kernel of groups."""
         self.memory.ran(kernel(groups, arguments))
 
     def launch_shares(
         self,
-        kernel: DeviceKernel,
+        kernel: DeviceKernel | Unbuilt,
         places: int,
         arguments: Sequence[Any],
         *,
@@ -140,7 +170,8 @@ class Work:
         share = max(1, -(-places // items))
         share = -(-share // multiple) * multiple if alone else share
         more = [places_each] if places_each else []
-        groups = -(-(-(-places // share)) // kernel.module.group)
+        working = -(-places // share)
+        groups = -(-working // kernel.module.group)
         self.memory.ran(kernel(groups, [*arguments, share, *more]))
 
     # Memory.

@@ -137,9 +137,22 @@ def _whole_quotient(a: Datum, b: Datum) -> Datum:
 
 def _remainder(a: Datum, b: Datum) -> Datum:
     """With the sign of the dividend; everything is a multiple of -1, also the smallest integer."""
+    if isinstance(b, pa.Scalar) and isinstance(a, pa.Array) and not a.null_count and (b.as_py() or 0) > 0:
+        return _remainder_of_constant(a, b.as_py())
     one = pa.scalar(1, b.type)
     divisor = pc.if_else(pc.equal(b, pa.scalar(-1, b.type)), one, _nonzero(b))
     return pc.subtract(a, pc.multiply(pc.divide(a, divisor), divisor))
+
+
+def _remainder_of_constant(a: pa.Array, divisor: int) -> pa.Array:
+    """By a positive constant: NumPy divides by multiplying, several times as fast as Arrow."""
+    x = a.to_numpy()
+    rest = np.floor_divide(x, divisor)
+    rest *= divisor  # in place: fresh memory costs as much as the division
+    np.subtract(x, rest, out=rest)
+    if len(x) and x.min() < 0:
+        rest -= divisor * ((x < 0) & (rest != 0)).astype(x.dtype)
+    return pa.array(rest, a.type)
 
 
 def _float_remainder(a: Datum, b: Datum) -> Datum:

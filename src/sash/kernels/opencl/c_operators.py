@@ -191,6 +191,10 @@ class Operators:
         symbol = COMPARISONS.get(type(op))
         if symbol is None:
             raise Untranslatable("this comparison")
+        if isinstance(a.constant, int) and isinstance(b.constant, int):
+            holds = {"<": a.constant < b.constant, "==": a.constant == b.constant}
+            holds |= {">": not (holds["<"] or holds["=="]), "!=": not holds["=="], "<=": holds["<"] or holds["=="], ">=": not holds["<"]}
+            return Value("true" if holds[symbol] else "false", BOOL, None, holds[symbol])
         for v in (a, b):
             if not isinstance(v.type, Scalar | Vector):
                 raise Untranslatable(f"a comparison of a {_shown(v.type)}")

@@ -1,7 +1,8 @@
 """A generated module as an OpenCL program with one kernel.
 
-Algorithms of one item run in *shares*: item ``k`` gets the ``k``-th part of the places ``begin`` to ``end - 1``, and its own part of the scratch
-memory, and groups have a single item. Algorithms of groups get their arguments as they are; their local memory is declared in the kernel.
+Algorithms of one item run in *shares*: item ``k`` gets the ``k``-th part of the places ``begin`` to ``end - 1``, and its own part of the
+scratch memory, and groups have a single item. Algorithms of groups get their arguments as they are; their local memory is declared in the
+kernel.
 """
 
 from __future__ import annotations
@@ -74,11 +75,11 @@ def device_module(
     kernel = f"__kernel __attribute__((reqd_work_group_size({group}, 1, 1)))\nvoid {NAME}({parameters}) {{\n" + "\n".join(lines) + "\n}\n"
     body = translator.text()
     head = HEAD.format(title=module.title, extensions=_extensions(body + kernel))
-    local_bytes = sum(places[a.of] * Scalar_size(a.machine) for a in module.arguments if a.kind == "Local")
+    local_bytes = sum(places[a.of] * _size(a.machine) for a in module.arguments if a.kind == "Local")
     return DeviceModule(module.title, f"{head}\n{body}\n\n{kernel}", arguments, group, shares, local_bytes, module)
 
 
-def Scalar_size(machine: str) -> int:
+def _size(machine: str) -> int:
     return 1 if machine == "bool" else int("".join(c for c in machine if c.isdigit())) // 8
 
 

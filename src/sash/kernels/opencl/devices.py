@@ -208,6 +208,8 @@ class Session:
     device: Device
     context: Any
     queue: Any
+    pool: Any
+    """Memory that jobs have given back, for the next: the first touch of fresh memory costs as much as a pass over it."""
 
 
 _sessions: dict[str, Session] = {}
@@ -220,5 +222,8 @@ def session(device: Device) -> Session:
         known = _sessions.get(device.name)
         if known is None:
             context = cl.Context([device.handle])
-            known = _sessions[device.name] = Session(device, context, cl.CommandQueue(context))
+            queue = cl.CommandQueue(context)
+            from pyopencl.tools import ImmediateAllocator, MemoryPool
+
+            known = _sessions[device.name] = Session(device, context, queue, MemoryPool(ImmediateAllocator(queue)))
         return known

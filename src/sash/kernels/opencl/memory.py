@@ -12,6 +12,8 @@ from sash.kernels.opencl.devices import Device, opencl, session
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
+MOST_HELD = 24
+"""How many arrays are kept for the next job."""
 PADDING = 128
 """Bytes behind each array: vectors read past the last row."""
 
@@ -38,7 +40,7 @@ class DeviceMemory:
         if size > self.device.largest_buffer:
             raise DeviceFailed(f"{self.device.title} has no buffers of {size:,} bytes, only of {self.device.largest_buffer:,}")
         try:
-            buffer = self.cl.Buffer(self.session.context, self.cl.mem_flags.READ_WRITE, size)
+            buffer = self.session.pool.allocate(size)
         except self.cl.Error as error:
             raise DeviceFailed(f"{self.device.title} has no {size:,} bytes left: {error}") from error
         self._buffers.append(buffer)
@@ -83,3 +85,5 @@ class DeviceMemory:
         for buffer in self._buffers:
             buffer.release()
         self._buffers.clear()
+        if self.session.pool.held_blocks > MOST_HELD:
+            self.session.pool.free_held()

@@ -1,6 +1,7 @@
 """``merge(S, j, s)``: combine a partial into a place that other items combine into as well, by an atomic of one word.
 
-Sums and extremes of whole numbers have an atomic of their own; any other aggregate of one field that commutes is a loop of compare-and-swap.
+Sums and extremes of whole numbers have an atomic of their own; any other aggregate of one field that commutes is a loop of
+compare-and-swap.
 """
 
 from __future__ import annotations

@@ -34,7 +34,9 @@ TEXTS: dict[str, str] = {
     return (long)result;
 }""",
     "ones_of": "inline long ones_of(long x) {\n    return (long)popcount((ulong)x);\n}",
-    "trailing_zeros_of": "inline long trailing_zeros_of(long x) {\n    return x == 0 ? 64 : (long)popcount(((ulong)x & (0 - (ulong)x)) - 1);\n}",
+    "trailing_zeros_of": """inline long trailing_zeros_of(long x) {
+    return x == 0 ? 64 : (long)popcount(((ulong)x & (0 - (ulong)x)) - 1);
+}""",
     "leading_zeros_of": "inline long leading_zeros_of(long x) {\n    return (long)clz((ulong)x);\n}",
 }
 

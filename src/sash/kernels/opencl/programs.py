@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,7 @@ from sash.kernels import store
 from sash.kernels.opencl.device_module import NAME, DeviceModule
 from sash.kernels.opencl.devices import Device, opencl, session
 
-import os
-
-OPTIONS = ["-cl-std=CL1.2"] + os.environ.get("XOPT", "").split()
+OPTIONS = ["-cl-std=CL1.2", "-w"]
 UNOPTIMISED = ["-cl-opt-disable"]
 
 _built: dict[tuple[str, str], DeviceKernel] = {}
@@ -119,16 +118,9 @@ def _has_kernel(program: Any) -> bool:
     return NAME in str(program.kernel_names).split(";")
 
 
-def _quietly() -> Any:
-    context = warnings.catch_warnings()
-    context.__enter__()
-    warnings.simplefilter("ignore")  # build logs of drivers that succeeded
-
-    class Quiet:
-        def __enter__(self) -> None:
-            return None
-
-        def __exit__(self, *error: object) -> None:
-            context.__exit__(*error)
-
-    return Quiet()
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the build logs of drivers that succeeded."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,7 +1,8 @@
 """Turns the functions of a generated module into OpenCL C.
 
 Types are inferred from the arguments of the first call: each function is written once for each combination of argument types. A pass over
-a function's body infers the types of its variables and writes its text; passes are repeated until no type changes, and the last text stands.
+a function's body infers the types of its variables and writes its text; passes are repeated until no type changes, and the last text
+stands.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from sash.kernels.opencl.c_types import BOOL, INT, Bundle, Pointer, Scalar, Stru
 from sash.kernels.opencl.prelude import Helpers
 
 RESERVED = set(
-    """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return short
-    signed sizeof static struct switch typedef union unsigned void volatile while kernel global local private constant half bool uchar ushort
-    uint ulong event_t size_t image2d_t sampler_t true false NULL min max abs clamp mix step sign dot cross length distance select any all
-    barrier exp log sin cos tan pow sqrt floor ceil round trunc isnan isinf popcount clz rotate mad fma hypot pipe as_long I""".split()  # noqa: SIM905
+    """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict return
+    short signed sizeof static struct switch typedef union unsigned void volatile while kernel global local private constant half bool
+    uchar ushort uint ulong event_t size_t image2d_t sampler_t true false NULL min max abs clamp mix step sign dot cross length distance
+    select any all barrier exp log sin cos tan pow sqrt floor ceil round trunc isnan isinf popcount clz rotate mad fma hypot pipe as_long
+    I""".split()  # noqa: SIM905
 )
 PASSES = 12
 NO_VECTORS = "#pragma clang loop vectorize(disable)"
@@ -81,7 +83,7 @@ class Translator:
         if key in self.written:
             return self.written[key]
         if key in self._active:
-            raise UncompilableFunction(f"{self._origin(name)} calls itself, which devices cannot")
+            raise UncompilableFunction(f"{self.origin(name)} calls itself, which devices cannot")
         self._active.append(key)
         try:
             result = self._write(name, types)
@@ -91,7 +93,7 @@ class Translator:
         self._order.append(result)
         return result
 
-    def _origin(self, name: str) -> str:
+    def origin(self, name: str) -> str:
         return self.origins.get(name) or next((self.origins[n] for n in self.origins if name.startswith(f"{n}_")), name)
 
     def _write(self, name: str, types: tuple[Any, ...]) -> Written:
@@ -132,7 +134,7 @@ class Translator:
                             for k, p in enumerate(self.operators.parts_of(start))
                         ]
                 return [*declared, *f.lines]
-        raise UncompilableFunction(f"{self._origin(f.definition.name)}: the types of its variables do not settle")
+        raise UncompilableFunction(f"{self.origin(f.definition.name)}: the types of its variables do not settle")
 
     def named(self, t: Any) -> Any:
         """A type, defined if it is a tuple."""
@@ -181,7 +183,7 @@ class _Writer:
                 self.statement(statement)
             except Untranslatable as error:
                 line = ast.unparse(statement).splitlines()[0]
-                raise UncompilableFunction(f"in {self.t._origin(self.name)}, `{line}`: devices cannot run {error}") from error
+                raise UncompilableFunction(f"in {self.t.origin(self.name)}, `{line}`: devices cannot run {error}") from error
 
     def line(self, text: str) -> None:
         self.f.lines.append("    " * self.indent + text)
@@ -205,7 +207,11 @@ class _Writer:
                 load = ast.parse(ast.unparse(target), mode="eval").body
                 self.assign(target, self.t.operators.binary(op, self.expression(load), self.expression(value), wraps=self.f.wraps))
             case ast.If(test=test, body=body, orelse=orelse):
-                self.line(f"if ({self.t.operators.truth(self.expression(test)).text}) {{")
+                condition = self.expression(test)
+                if condition.constant is not None:
+                    self.statements(body if condition.constant else orelse)
+                    return
+                self.line(f"if ({self.t.operators.truth(condition).text}) {{")
                 self.block(body)
                 if orelse:
                     self.line("} else {")
@@ -276,7 +282,10 @@ class _Writer:
 
     def returned(self, value: ast.expr | None) -> None:
         if value is None:
-            raise Untranslatable("a return without a value")
+            if self.f.wraps:
+                raise Untranslatable("a return without a value")
+            self.line("return;")
+            return
         result = self.expression(value)
         t = result.type
         if result.parts is not None:
@@ -373,8 +382,8 @@ class _Writer:
                 return self.name_of(name)
             case ast.Tuple(elts=elements):
                 parts = tuple(self.expression(x) for x in elements)
-                value = Value("", Struct(tuple(p.type for p in parts)), parts)
-                return Value("", type_of_parts(parts), parts) if is_columns(value) or not parts else value
+                together = Value("", Struct(tuple(p.type for p in parts)), parts)
+                return Value("", type_of_parts(parts), parts) if is_columns(together) or not parts else together
             case ast.BinOp(left=left, op=op, right=right):
                 return ops.binary(op, self.expression(left), self.expression(right), wraps=self.f.wraps)
             case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -426,7 +435,7 @@ class _Writer:
         ops = self.t.operators
         result = values[-1]
         for value in reversed(values[:-1]):
-            if value.type == BOOL and result.type == BOOL or isinstance(value.type, Vector):
+            if (value.type == BOOL and result.type == BOOL) or isinstance(value.type, Vector):
                 result = ops.both("&" if is_and else "|", value, result)
             else:
                 result = ops.chosen(value, result, value) if is_and else ops.chosen(value, value, result)
