@@ -20,7 +20,7 @@ SHAPES = {
 }  # fmt: skip
 LONGEST = 400
 MOST_FILES = 12
-ONE_FILE_EACH = {"aggregates", "algorithms"}
+ONE_FILE_EACH = {"aggregates", "algorithms", "device"}
 """Folders with a file for each of what users can name."""
 
 

@@ -14,7 +14,8 @@ from sash.algorithms.device.runner import device_modules
 from sash.algorithms.rolling import modules
 from sash.api.explain_queries import explain_query
 from sash.api.explain_tables import explain_request
-from sash.api.rolling import Device, checked, place_of, prepare, result_type, rolling
+from sash.api.places import place_of
+from sash.api.rolling import Device, checked, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
 from sash.errors import InvalidArgument, unknown
 from sash.functions.call import Agg
@@ -159,7 +160,7 @@ def _explain_rolling(values: Any, size: int | None, arguments: dict[str, Any]) -
     why: tuple[str, ...] = ()
     if aggregate.kind == "fields":
         form, column, job = prepare(request)
-        device, why = place_of(request, form, job)
+        device, why = place_of(request.device, request.algorithm, job)
         if device is None or not job.windows:
             decision = decide(form, job, request.algorithm)
             kernels = modules(decision.choice, job)

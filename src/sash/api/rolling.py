@@ -23,14 +23,13 @@ from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run
 from sash.algorithms.two_stacks import TwoStacks
 from sash.api.frames import series_like
+from sash.api.places import place_of
 from sash.columns import Array, Column
 from sash.errors import DeviceUnavailable, InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import Agg, resolve
 from sash.functions.udaf import UserAggregate, user_type
-from sash.kernels.opencl.devices import Device as OpenClDevice
-from sash.kernels.opencl.devices import devices as opencl_devices
 from sash.kernels.sources import may_return_none, read
-from sash.plan.choices.device_choice import FEWEST_ROWS, decide_on_device, worth_the_way
+from sash.plan.choices.device_choice import decide_on_device
 from sash.plan.choices.rolling_choice import choose_holistic, decide, note_rows
 from sash.types import SeriesT, Values, dtype
 
@@ -241,7 +240,7 @@ def prepare(request: RollingRequest) -> tuple[Form, Column, Job]:
 
 def _fields(request: RollingRequest, out: Array | None) -> Any:
     form, column, job = prepare(request)
-    device, _ = place_of(request, form, job)
+    device, _ = place_of(request.device, request.algorithm, job)
     target = out.view(np.uint8) if out is not None and out.dtype == bool else out
     direct = target is not None and target.dtype == dtype(form.outputs[0])
     if device is not None and job.windows:
@@ -260,23 +259,6 @@ def _fields(request: RollingRequest, out: Array | None) -> Any:
             out[:] = result
         return out
     return _as_arrow(request, form, column, output, known)
-
-
-CPU_NS_PER_ROW = 1.0
-"""What a row costs here, for the choice of a device."""
-
-
-def place_of(request: RollingRequest, form: Form, job: Job) -> tuple[OpenClDevice | None, tuple[str, ...]]:
-    """The device that runs a request, None for the CPU; and why."""
-    if request.device == "cpu":
-        return None, ()
-    if request.device != "auto":
-        return usable_device(request.device), ("requested",)
-    if request.algorithm != "auto" or job.count < FEWEST_ROWS or not any(d.kind in ("gpu", "accelerator") for d in opencl_devices()):
-        return None, ()
-    device = usable_device("opencl")
-    decision = worth_the_way(device, job.count, sum(a.nbytes for a in job.rows), job.windows * 8, CPU_NS_PER_ROW)
-    return (None if decision.choice == "cpu" else device), decision.reasons
 
 
 def _known_rows(request: RollingRequest, column: Column, output: Output) -> Array | None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import sash
 from sash.bench.cql_subjects import EXAMPLES, SUBJECTS, Subject, with_spark
 from sash.bench.harness import Figure, Report, doing, number
+from sash.bench.kafka_broker import connector, jars
 from sash.bench.nexmark import BIDS
 from sash.bench.spark import Bench
 
@@ -29,7 +30,8 @@ NEXMARK = {
 
 def spark_figures(report: Report, rows: dict[str, pa.Table], *, quick: bool) -> None:
     """All figures on Spark."""
-    spark = sash.spark.session(settings={"spark.driver.memory": "8g"})
+    jars_of_kafka = {"spark.jars": connector()} if jars() is not None else {}  # one Java for all sessions of this process
+    spark = sash.spark.session(settings={"spark.driver.memory": "8g", **jars_of_kafka})
     with tempfile.TemporaryDirectory(prefix="sash-bench-") as folder:
         bench = Bench(spark, Path(folder), report)
         for subject in SUBJECTS:

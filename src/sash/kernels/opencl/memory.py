@@ -40,7 +40,10 @@ class DeviceMemory:
         if size > self.device.largest_buffer:
             raise DeviceFailed(f"{self.device.title} has no buffers of {size:,} bytes, only of {self.device.largest_buffer:,}")
         try:
-            buffer = self.session.pool.allocate(size)
+            if self.device.kind == "checker":  # it has to see each array begin
+                buffer = self.cl.Buffer(self.session.context, self.cl.mem_flags.READ_WRITE, size)
+            else:
+                buffer = self.session.pool.allocate(size)
         except self.cl.Error as error:
             raise DeviceFailed(f"{self.device.title} has no {size:,} bytes left: {error}") from error
         self._buffers.append(buffer)

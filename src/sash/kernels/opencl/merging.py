@@ -60,7 +60,7 @@ def _loop(writer: Any, pointer: Pointer) -> str:
     text = (
         f"inline void {name}({pointer.space} {c} *p, {c} v) {{\n"
         f"    volatile {pointer.space} {whole} *word = (volatile {pointer.space} {whole} *)p;\n"
-        f"    {whole} seen = *word, before;\n"
+        f"    {whole} seen = {swap}(word, 0, 0), before;\n"
         f"    do {{\n"
         f"        before = seen;\n"
         f"        {struct.c} s = {combine.name}(({struct.c}){{as_{c}(before)}}, ({struct.c}){{v}});\n"
