@@ -7,12 +7,12 @@ NAME ?= rolling
 SEED ?= $(shell date +%s)
 EXAMPLES ?= 1000
 
-.PHONY: help java kafka demo test test-cluster test-kafka lint soak bench docs wheel clean
+.PHONY: help java kafka demo test test-cluster test-kafka test-device lint soak bench docs wheel clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 16
 
-$(VENV)/.ready: requirements/runtime.txt requirements/spark.txt requirements/bench.txt requirements/dev.txt pyproject.toml
+$(VENV)/.ready: requirements/runtime.txt requirements/spark.txt requirements/bench.txt requirements/device.txt requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}; set PYTHON=...")'
 	@echo "Setting up $(VENV) (once)"
 	@$(PYTHON) -m venv $(VENV) || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
@@ -59,6 +59,10 @@ test-cluster: $(VENV)/.ready java ## the tests that start a standalone cluster a
 test-kafka: $(VENV)/.ready java kafka ## queries from Kafka to Kafka, over a real broker on loopback
 	$(BIN)/python -m pytest tests/test_kafka.py
 
+test-device: $(VENV)/.ready ## all OpenCL devices, Intel's driver for CPUs among them, and every kernel under Oclgrind's checks
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/device-intel.txt
+	SASH_DEVICES=all $(BIN)/python -m pytest tests/test_device.py
+
 lint: $(VENV)/.ready ## ruff, mypy, import-linter
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -74,7 +78,7 @@ soak: $(VENV)/.ready ## hundreds of thousands of random cases, 200 kills, a long
 	SASH_SEED=$(SEED) SASH_KILLS=200 $(BIN)/python -m pytest tests/test_kills.py
 	$(BIN)/python -m tests.soak_stream 1800
 
-bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream, cql)
+bench: $(VENV)/.ready ## benchmarks: make bench NAME=rolling (or hammer, reactive, table, slicing, spark, stream, cql, slider)
 	$(BIN)/sash bench $(NAME)
 
 $(VENV)/.docs-ready: $(VENV)/.ready requirements/docs.txt

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sash.aggregates import named
+from sash.algorithms.device import block_scan
 from sash.algorithms.device.runner import Limits, device_algorithms, run_on_device, shape_of
 from sash.algorithms.device.work import Work
 from sash.algorithms.rolling import Job, run
@@ -17,6 +18,7 @@ from tests.own_aggregates import affine, mean
 
 SHAPES = [(1, 1), (7, 1), (8, 8), (16, 4), (64, 16), (65, 16), (50, 7), (10, 25), (90, 3), (33, 32), (200, 1)]
 ROWS = 200
+block_scan.FEWEST_FOR_LANES = 0  # vectors for small jobs too
 
 
 def forms():

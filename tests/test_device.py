@@ -244,9 +244,9 @@ def test_arrays_larger_than_memory_go_in_pieces(name):
     device, rng = FOUND[name], np.random.default_rng(5)
     for _, form, kind in forms():
         for size, every, masked in ((50, 7, True), (64, 16, False), (10, 25, True)):
-            job = job_of(form, kind, size, every, masked, rng, 2000)
+            job = job_of(form, kind, size, every, masked, rng, 6000)
             limits = small(device, by_items=True)
-            limits = dataclasses.replace(limits, memory_bytes=6_000)
+            limits = dataclasses.replace(limits, memory_bytes=16_000)
             parts = list(pieces(job, limits.memory_bytes, device))
             assert len(parts) > 2
             assert sum(count for _, count in parts) == job.windows

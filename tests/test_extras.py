@@ -64,6 +64,24 @@ else:
 """
 EXAMPLES[""] += COMMAND.format(code=1, words="pip install 'sash[cli]'")
 EXAMPLES["cli"] = CORE + COMMAND.format(code=0, words="bench")
+EXAMPLES[""] += """
+try:
+    sash.rolling(np.arange(9), 3, device="opencl")
+except sash.errors.DeviceUnavailable as error:
+    assert 'pip install "sash[opencl]"' in str(error), error
+else:
+    raise AssertionError("there is no pyopencl here")
+"""
+EXAMPLES["opencl"] = (
+    CORE
+    + """
+found = [d.name for d in sash.devices() if d.self_test == "passed"]
+try:
+    assert sash.rolling(np.array([3, 1, 2]), 2, agg="max", device="opencl").tolist() == [3, 2]
+except sash.errors.DeviceUnavailable as error:
+    assert not found and "driver" in str(error), error
+"""
+)
 EXAMPLES["testing"] = CORE + "from sash.testing import check_laws\ncheck_laws(S.max)\n"
 
 

@@ -143,7 +143,7 @@ def devices(
 @app.command()
 def bench(
     names: Annotated[
-        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream, cql; all by default.")
+        list[str] | None, typer.Argument(help="rolling, hammer, reactive, table, slicing, spark, stream, cql, slider; all by default.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Less data: for trying, not for figures.")] = False,
     folder: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and pictures.")] = Path("bench-results"),

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-NAMES = ("rolling", "hammer", "reactive", "table", "slicing", "spark", "stream", "cql")
+NAMES = ("rolling", "hammer", "reactive", "table", "slicing", "spark", "stream", "cql", "slider")
 
 
 def benchmark(name: str) -> Callable[..., Any]:

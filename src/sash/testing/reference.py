@@ -15,7 +15,12 @@ import pyarrow as pa
 from sash.aggregates import registry
 from sash.algebra import Aggregate
 from sash.algorithms import WindowAlgorithm
+from sash.algorithms.device.algorithm import DeviceAlgorithm
+from sash.algorithms.device.runner import device_algorithms
+from sash.algorithms.reduce import windows
 from sash.algorithms.rolling import window_algorithms
+from sash.kernels.generate import generate
+from sash.kernels.opencl.device_module import device_module
 
 TYPES: dict[str, pa.DataType] = {
     "integers": pa.int64(),
@@ -37,6 +42,7 @@ def pages() -> dict[str, str]:
     """Paths below ``docs/`` and their texts."""
     texts = {"reference/types.md": types_page(), "reference/expressions.md": expressions_page()}
     texts |= {f"algorithms/{name}.md": card_page(algorithm) for name, algorithm in window_algorithms().items()}
+    texts |= {f"algorithms/{name}.md": device_card_page(algorithm) for name, algorithm in device_algorithms().items()}
     texts["algorithms/README.md"] = index_page()
     return texts
 
@@ -73,14 +79,18 @@ def types_page() -> str:
         "Generated from the code by `make docs`. A cell is the type of the result; an empty one is an error before any work starts.",
         "Result types are Spark's. Integers and floats stand for all widths.",
         "",
-        "| aggregate | computed | " + " | ".join(TYPES) + " |",
-        "|---|---|" + "---|" * len(TYPES),
+        "| aggregate | computed | devices | " + " | ".join(TYPES) + " |",
+        "|---|---|---|" + "---|" * len(TYPES),
     ]
     for name, cls in registry().items():
         aggregate = cls()
         cells = [f"{_cell(aggregate, t)}" for t in TYPES.values()]
-        lines.append(f"| `{name}` | {HOW[aggregate.kind]} | " + " | ".join(cells) + " |")
+        lines.append(f"| `{name}` | {HOW[aggregate.kind]} | {_on_devices(aggregate)} | " + " | ".join(cells) + " |")
     lines += [
+        "",
+        "*Computed* is how this process and Spark's workers do it; *devices* says whether OpenCL devices do it too, from the same",
+        "functions ([devices](../devices.md)). A user's own aggregate runs on devices unless its functions raise errors or call what",
+        "OpenCL lacks.",
         "",
         "Strings, binary values and decimals of more than 18 digits have no machine type of their own. Where only their order and",
         "identity matter (`min`, `max`, `first`, `count_distinct`, …), kernels work on their ranks; decimals are added in limbs of",
@@ -99,6 +109,17 @@ def types_page() -> str:
             marks = (forms[0].commutative, forms[0].invertible, forms[1].invertible, forms[0].selective)
             lines.append(f"| `{name}` | " + " | ".join("yes" if m else "" for m in marks) + " |")
     return "\n".join(lines) + "\n"
+
+
+def _on_devices(aggregate: Aggregate) -> str:
+    """Whether kernels for devices can be generated, for all types that the aggregate takes."""
+    if aggregate.kind != "fields":
+        return ""
+    for t in TYPES.values():
+        types = [t, pa.int64()] if aggregate.name in ("max_by", "min_by") else [t] * aggregate.arity
+        if aggregate.supports(*types):
+            device_module(generate(windows, aggregate.form(*types), known_rows=True))
+    return "yes"
 
 
 def _cell(aggregate: Aggregate, t: pa.DataType) -> str:
@@ -133,6 +154,25 @@ def card_page(algorithm: type[WindowAlgorithm]) -> str:
     if example:
         parts.append(f"```python\n>>> from sash.algorithms import {algorithm.__name__}\n{example}\n\n```")
     return "\n\n".join(parts) + "\n"
+
+
+def device_card_page(algorithm: DeviceAlgorithm) -> str:
+    """The card of an algorithm of devices."""
+    card = algorithm.card
+    module = inspect.getmodule(type(algorithm))
+    about = inspect.cleandoc(module.__doc__ or "") if module else ""
+    rows = {
+        "in `sash.rolling`": f'`device="opencl", algorithm="{card.name}"`',
+        "aggregates need": " and ".join(card.laws) if card.laws else "nothing but associativity",
+        "needs": card.needs or "nothing else",
+        "order": card.order,
+        "work": card.work,
+        "memory": card.memory,
+        "source": card.paper,
+    }
+    table = ["| | |", "|---|---|", *(f"| {k} | {v} |" for k, v in rows.items())]
+    text = re.sub(r":(?:class|func|meth|mod|data):`~?([^`]+)`", r"`\1`", about).replace("``", "`")
+    return "\n\n".join([f"# {card.title}", "\n".join(table), text]) + "\n"
 
 
 def _example(doc: str) -> str:
@@ -175,7 +215,18 @@ def index_page() -> str:
         "| `ranks` | median and percentiles | `algorithms/ranks.py` |",
         "| `distinct` | count_distinct and collect_set | `algorithms/distinct.py` |",
         "",
-        "`sash.explain` says which one is used, and why.",
+        "`sash.explain` says which one is used, and why. On OpenCL devices ([devices](../devices.md)) there are others:",
+        "",
+        "| algorithm | needs | work | source |",
+        "|---|---|---|---|",
+    ]
+    for name, other in device_algorithms().items():
+        d = other.card
+        lines.append(f"| [{d.title}]({name}.md) | {' and '.join([*d.laws, *([d.needs] if d.needs else [])])} | {d.work} | {d.paper} |")
+    lines += [
+        "",
+        "They are built from `read_compress.py` (slicing), `coop_exp.py`, `prefix_exp.py` (expansion) and `device_scan.py` (scans) in",
+        "`algorithms/device`.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -10,6 +10,7 @@ its end again in the next group. For every aggregate.
 
 from __future__ import annotations
 
+from sash.algebra import Partial
 from sash.kernels.vocabulary import (
     GROUP,
     Local,
@@ -42,7 +43,7 @@ def clear_local(L: Local, count: int) -> int:
     return 0
 
 
-def update(L: Local, low: int, k: int, windows: int, per: int, span: int, s: int) -> int:
+def update(L: Local, low: int, k: int, windows: int, per: int, span: int, s: Partial) -> int:
     """Slice ``k`` into all of its windows, from another one on for each item."""
     j = first_of(k, per, span)
     fan_out = min(k // per, windows - 1) - j + 1
