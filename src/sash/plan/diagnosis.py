@@ -27,7 +27,7 @@ class Facts:
     """What is known of a query's rows since it was started; times are in ticks of the time column."""
 
     rows_in: int
-    """What the sources delivered."""
+    """What the sources delivered, as far as that is counted."""
     bad: int = 0
     """Those that did not parse."""
     rows: int = 0
@@ -120,7 +120,8 @@ def dropped(facts: Facts) -> Finding | None:
     """WHERE holds for no row."""
     if facts.rows or facts.without_time or facts.ahead or facts.rows_in <= facts.bad:
         return None
-    text = f"The condition (WHERE) dropped every one of {facts.rows_in - facts.bad:,} rows"
+    count = facts.rows_in - facts.bad
+    text = f"The condition (WHERE) dropped every {f'one of {count:,} rows' if count > 1 else 'row'}"
     return Finding("dropped by the condition", text, "Try the query without WHERE, or select the columns it compares")
 
 

@@ -31,8 +31,13 @@ def diagnose(query: StreamingQuery) -> list[Finding]:
 
 
 def sources_of(progress: Any) -> list[tuple[str, int]]:
-    """The sources of a micro-batch, and how many rows each delivered."""
-    return [(str(source.description), int(source.numInputRows)) for source in progress.sources]
+    """The sources of a micro-batch, and how many rows each delivered: at least one if it advanced, since files whose statistics rule
+    out the condition are skipped, and not counted."""
+    return [(str(source.description), max(int(source.numInputRows), int(_has_advanced(source)))) for source in progress.sources]
+
+
+def _has_advanced(source: Any) -> bool:
+    return source.endOffset is not None and source.endOffset != source.startOffset
 
 
 def facts_of(batches: list[tuple[dict[str, Any], list[tuple[str, int]]]]) -> Facts:
