@@ -33,7 +33,7 @@ def measure(*, quick: bool = False, data: Path | None = None) -> Report:
     _text_against_python(report, rows["TaskEvents"])
     _planning(report, rows)
     _joins(report, 4_096 if quick else 32_768)
-    spark_figures(report, {name: table.slice(0, 50_000 if quick else 500_000) for name, table in rows.items()}, quick=quick)
+    spark_figures(report, rows, quick=quick)
     kafka_figures(report, quick=quick)
     return report
 

@@ -39,9 +39,7 @@ class EndingRun(QueryRun):
         flags = self._ends_now(output.edges, output.numbers)
         if flags.all():
             return output
-        ticks, known = output.times
-        times = ticks[flags], None if known is None else known[flags]
-        return replace(output, table=output.table.filter(pa.array(flags)), times=times, numbers=output.numbers[flags])
+        return replace(output, table=output.table.filter(pa.array(flags)), numbers=output.numbers[flags])
 
     def leaves(self, relation: Windowed) -> bool:
         """Whether the edge at which a row of this source is gone matters, too."""

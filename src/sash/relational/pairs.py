@@ -31,7 +31,7 @@ FEW_PAIRS = 1 << 16
 """So many candidates are compared at once, whatever the condition."""
 
 
-def joined(relation: Joined, left: Members, right: Members) -> Members:
+def joined(relation: Joined, left: Members, right: Members) -> Members | Results:
     """The pairs of rows that are in one window together and fulfil the condition."""
     axis = axis_of(relation, left.measure)
     left, right, edges = _on_common_edges(axis, left, right, axis_of(relation.left, left.measure), axis_of(relation.right, left.measure))
@@ -42,27 +42,23 @@ def joined(relation: Joined, left: Members, right: Members) -> Members:
         condition = None
     blocks = list(_blocks(candidates, MOST_PAIRS if condition is not None else MOST_UNCONDITIONAL))
     spans = Spans(left, right, edges)
-    found: list[tuple[Array, Array, Array, Array] | None] = [None] * len(blocks)
+    found: list[tuple[pa.Table, Array, Array] | None] = [None] * len(blocks)
 
     def look(number: int) -> None:
         block = blocks[number]
-        if condition is None:
-            one, other = block.pairs()
-        else:
-            one, other = condition.fulfilled(block)
-        found[number] = spans.of(one, other)
+        one, other = block.pairs() if condition is None else condition.fulfilled(block)
+        one, other, since, until = spans.of(one, other)
+        found[number] = _pairs(left.table, right.table, one, other), since, until
 
     threads.in_turn(look, len(blocks))
-    parts = []
-    for pairs in found:
-        assert pairs is not None
-        one, other, since, until = pairs
-        if len(one):
-            parts.append((_pairs(left.table, right.table, one, other), since, until))
+    parts = [part for part in found if part is not None and part[0].num_rows]
     if not parts:
         none = np.empty(0, np.int64)
         parts.append((_pairs(left.table, right.table, none, none), none, none))
     table = pa.concat_tables([p[0] for p in parts])
+    window = spans.only_window
+    if window is not None:
+        return Results(table, edges, np.full(table.num_rows, window), left.measure)
     return Members(table, edges, np.concatenate([p[1] for p in parts]), np.concatenate([p[2] for p in parts]), left.measure)
 
 
@@ -185,17 +181,21 @@ class Spans:
     def __init__(self, left: Members, right: Members, edges: Edges) -> None:
         self.left, self.right, self.edges = left, right, edges
         sides = (left.since, left.until, right.since, right.until)
-        self.same = all(len(a) and (a == a[0]).all() for a in sides)
-        """Whether all rows are in the same windows."""
+        self.only_window: int | None = None
+        """The window that all rows of both sides are in, if it is one."""
+        if all(len(a) and (a == a[0]).all() for a in sides):
+            since, until = max(left.since[0], right.since[0]), min(left.until[0], right.until[0])
+            first, last = edges.numbers(np.array([since, until]))
+            exist = edges.exist(np.array([first]))
+            if since < until and last == first + 1 and (exist is None or exist[0]):
+                self.only_window = int(first)
 
     def of(self, one: Array, other: Array) -> tuple[Array, Array, Array, Array]:
-        """The pairs that are in one window together, and their spans."""
+        """The pairs that are in one window together, and their spans, unless all are in one."""
         left, right = self.left, self.right
-        if self.same:
-            since, until = max(left.since[0], right.since[0]), min(left.until[0], right.until[0])
-            ends = self.edges.numbers(np.array([since, until]))
-            count = len(one) if since < until and ends[0] < ends[1] else 0
-            return one[:count], other[:count], np.full(count, since), np.full(count, until)
+        if self.only_window is not None:
+            none = np.empty(0, np.int64)
+            return one, other, none, none
         since, until = np.maximum(left.since[one], right.since[other]), np.minimum(left.until[one], right.until[other])
         together = since < until
         together &= self.edges.numbers(since) < self.edges.numbers(until)

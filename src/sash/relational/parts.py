@@ -59,11 +59,5 @@ def output_in_parts(run: QueryRun, query: Query, decision: PartsDecision) -> Out
 
     threads.in_turn(work, decision.count)
     done = [output for output in outputs if output is not None]
-    columns = list(zip(*(_numbered(output) for output in done), strict=True))
-    table = pa.concat_tables([output.table for output in done])
-    return Output(table, (np.concatenate(columns[0]), None), done[0].measure, done[0].edges, np.concatenate(columns[1]))
-
-
-def _numbered(output: Output) -> tuple[Array, Array]:
-    assert output.numbers is not None
-    return output.times[0], output.numbers
+    numbers = [output.numbers for output in done if output.numbers is not None]
+    return Output(pa.concat_tables([output.table for output in done]), done[0].measure, done[0].edges, np.concatenate(numbers))

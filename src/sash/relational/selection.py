@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,12 +30,20 @@ class Output:
     """A query's results, window by window."""
 
     table: pa.Table
-    times: Known
-    """The ticks of the results' times."""
     measure: Measure
     edges: Edges
     numbers: Array | None
     """The results' windows; None if they are rows of the stream."""
+    ticks: Array | None = None
+    """The times of rows of the stream."""
+
+    @cached_property
+    def times(self) -> Known:
+        """The ticks of the results' times."""
+        if self.ticks is not None:
+            return self.ticks, None
+        assert self.numbers is not None
+        return self.edges.times(self.numbers)
 
     def with_time(self, time: str) -> pa.Table:
         """The results as rows of a stream whose time is in a column of this name."""
@@ -169,7 +178,7 @@ def _own_rows(query: Query, columns: _Columns, rows: Members) -> Output:
     places = _sorted(query, columns, table, ticks)
     if places is not None:
         table, ticks = table.take(pa.array(places)), ticks[places]
-    return Output(columns.final(table), (ticks, None), rows.measure, rows.edges, None)
+    return Output(columns.final(table), rows.measure, rows.edges, None, ticks)
 
 
 def _of_results(
@@ -202,7 +211,7 @@ def _of_results(
             places, numbers = places[exist], numbers[exist]
         changed = Results(rows.table.take(pa.array(places)), rows.edges, numbers, rows.measure)
         return _of_results(replace(query, distinct=False, limit=None), columns, changed, "rstream")
-    return Output(columns.final(table), rows.edges.times(rows.numbers), rows.measure, rows.edges, rows.numbers)
+    return Output(columns.final(table), rows.measure, rows.edges, rows.numbers)
 
 
 def _sorted(query: Query, columns: _Columns, table: pa.Table, windows: Array) -> Array | None:
