@@ -17,25 +17,28 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import sash
 from sash import functions as S
+from sash import windows as W
 from sash.aggregates import named, registry
 from sash.algorithms import blocks, reduce
 from sash.algorithms.device import self_test
 from sash.algorithms.device.runner import Limits, device_algorithms, pieces, run_on_device, shape_of
 from sash.algorithms.rolling import Job, make_output, run
+from sash.cli import app
 from sash.errors import BrokenLaw, DeviceFailed, DeviceUnavailable, InvalidArgument, UncompilableFunction, UnknownName, UnlawfulAlgorithm
 from sash.kernels import store
 from sash.kernels.cpu.compiler import compiled
 from sash.kernels.generate import generate
 from sash.kernels.opencl import programs
+from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.device_module import device_module
 from sash.kernels.opencl.devices import devices
 from sash.kernels.opencl.measurements import USUAL
-from sash.kernels.opencl.memory import DeviceMemory
 from sash.plan.choices import device_choice
 from sash.plan.choices.device_choice import DeviceFacts, choose_on_device, worth_the_way
 from tests.device_cases import SHAPES, check, forms, job_of, same, small
@@ -339,6 +342,56 @@ def test_rolling(name):
     assert not list(sash.rolling(np.array([1, 2]), 5, agg="min", device=name))
 
 
+REQUESTS = {
+    "sliding": W.sliding(50, every=7),
+    "tumbling": W.tumbling(20),
+    "sessions": W.session(3),
+    "rows": W.rows(5, every=2),
+    "last rows": W.last_rows(4, every=30),
+    "nested": {"all": W.unbounded(), "wide": W.sliding(200, every=1), "narrow": W.band(10, 30)},
+}
+AGGS = [S.sum("v"), S.avg("v"), S.max_by("s", "x"), S.first("v"), S.count(), S.var_samp("x"), S.min("s").where("v > 0"), affine("i")]
+
+
+@every_device
+@pytest.mark.parametrize("name_of_request", REQUESTS)
+@pytest.mark.parametrize("by", [None, "k"])
+@given(seed=st.integers(0, 99), rows=st.integers(0, 150))
+@settings(max_examples=5)
+def test_tables(name, name_of_request, by, seed, rows):
+    rng = np.random.default_rng(seed)
+    values = [None if v < -70 else int(v) for v in rng.integers(-99, 99, rows)]
+    texts = [f"{n % 7}" for n in range(rows)]
+    columns = {
+        "t": rng.integers(0, 300, rows),
+        "k": rng.integers(0, 4, rows),
+        "v": pa.array(values, pa.int64()),
+        "i": rng.integers(0, 99, rows),
+    }
+    table = pa.table({**columns, "x": rng.normal(size=rows), "s": pa.array(texts, pa.string())})
+    request = {"windows": REQUESTS[name_of_request], "aggs": AGGS, "by": by, "time": "t", "order_by": "x"}
+    here, there = (sash.aggregate(table, device=d, **request) for d in ("cpu", name))
+    assert here.schema == there.schema
+    for one, other in zip(here.columns, there.columns, strict=True):
+        if pa.types.is_floating(one.type):
+            np.testing.assert_allclose(one.to_numpy(), other.to_numpy(), rtol=1e-9, atol=1e-12)
+        else:
+            assert one.equals(other)
+
+
+@every_device
+def test_tables_explained_and_refused(name, monkeypatch):
+    table = pa.table({"t": [1, 2, 5, 12], "v": [3, 4, 5, 6]})
+    request = {"windows": W.sliding(10, every=5), "aggs": [S.max("v")], "time": "t"}
+    lines = str(sash.explain(table, device=name, **request))
+    assert f"device: {FOUND[name].title}" in lines
+    assert "slices: sort" in lines
+    with pytest.raises(DeviceUnavailable, match="median keeps runs, and devices run aggregates of flat fields"):
+        sash.aggregate(table, windows=W.tumbling(5), aggs=[S.median("v")], time="t", device=name)
+    with pytest.raises(UnknownName, match="unknown device"):
+        sash.aggregate(table, device="nobody", **request)
+
+
 @every_device
 def test_explain_names_the_kernels_that_run(name, monkeypatch):
     titles = []
@@ -385,6 +438,13 @@ def test_what_a_device_does_not_do(name):
         sash.rolling(np.arange(100_000, dtype=np.int32), 90_000, agg="min", device=name, algorithm="sh")
     with pytest.raises(UnknownName, match="unknown algorithm of devices 'blocks'"):
         sash.rolling(values, 3, device=name, algorithm="blocks")
+
+
+def test_the_command_lists_devices():
+    result = CliRunner().invoke(app, ["devices"])
+    assert result.exit_code == 0
+    assert all(name in result.stdout for name in NAMES)
+    assert "self-test" in result.stdout
 
 
 @every_device

@@ -145,6 +145,14 @@ def test_checks_and_plans_read_no_rows(source):
     assert "aggregate sum(v) by k" in out
 
 
+def test_explain_prints_the_plan(source):
+    result = CliRunner().invoke(app, ["explain", "-c", QUERY, "--stream", f"S={source}"])
+    assert result.exit_code == 0
+    assert "aggregate sum(v) by k" in result.stdout
+    assert CliRunner().invoke(app, ["explain", "-c", QUERY.replace("sum(v)", "sum(w)"), "-s", f"S={source}"]).exit_code == 1
+    assert CliRunner().invoke(app, ["explain", "-c", QUERY]).exit_code == 2
+
+
 def test_limits(source):
     assert len(invoke("-c", QUERY, "--stream", f"S={source}", "--limit", 2)[1].splitlines()) == 2
     assert invoke("-c", QUERY, "--stream", f"S={source}", "--limit", 0)[1] == ""

@@ -14,8 +14,8 @@ from sash.algorithms.device.runner import device_modules
 from sash.algorithms.rolling import modules
 from sash.api.explain_queries import explain_query
 from sash.api.explain_tables import explain_request
-from sash.api.places import place_of
-from sash.api.rolling import Device, checked, prepare, result_type, rolling
+from sash.api.places import DeviceName, place_of
+from sash.api.rolling import checked, prepare, result_type, rolling
 from sash.api.tables import aggregate, over
 from sash.errors import InvalidArgument, unknown
 from sash.functions.call import Agg
@@ -53,7 +53,7 @@ def explain(
     every: int = ...,
     agg: Agg = ...,
     algorithm: str = ...,
-    device: Device = ...,
+    device: DeviceName = ...,
     source: bool = ...,
 ) -> Explanation: ...
 @overload
@@ -75,6 +75,7 @@ def explain(
     buckets: int | None = ...,
     plan: str = ...,
     flatten: bool = ...,
+    device: DeviceName = ...,
 ) -> Explanation: ...
 @overload
 def explain(data: str, **arguments: Any) -> Explanation: ...
@@ -124,7 +125,7 @@ def explain(data: Any, size: int | None = None, **arguments: Any) -> Explanation
     options = {name: bound[name] for name in inspect.signature(StreamOptions.of).parameters if name in bound}
     of_request = ("windows", "aggs", "by", "time", "order_by")
     request = Request.of(*(bound[name] for name in of_request), empty=bound.get("empty", False), trailing=trailing)
-    return Explanation(tuple(explain_request(data, request, StreamOptions.of(**options))))
+    return Explanation(tuple(explain_request(data, request, StreamOptions.of(**options), bound.get("device", "cpu"))))
 
 
 def _bound(call: Callable[..., Any], data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

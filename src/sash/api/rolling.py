@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ from sash.algorithms.nulls import windows_with_rows
 from sash.algorithms.rolling import Job, Output, run
 from sash.algorithms.two_stacks import TwoStacks
 from sash.api.frames import series_like
-from sash.api.places import place_of
+from sash.api.places import DeviceName, place_of
 from sash.columns import Array, Column
 from sash.errors import DeviceUnavailable, InvalidArgument, InvalidWindow, UnlawfulAlgorithm
 from sash.functions.call import Agg, resolve
@@ -32,9 +32,6 @@ from sash.kernels.sources import may_return_none, read
 from sash.plan.choices.device_choice import decide_on_device
 from sash.plan.choices.rolling_choice import choose_holistic, decide, note_rows
 from sash.types import SeriesT, Values, dtype
-
-Device = Literal["auto", "cpu", "opencl"] | str
-"""``"auto"``, ``"cpu"``, ``"opencl"``, or a name in ``sash.devices()``."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +61,7 @@ def rolling(
     every: int = ...,
     agg: Agg = ...,
     algorithm: str = ...,
-    device: Device = ...,
+    device: DeviceName = ...,
     out: npt.NDArray[Any] | None = ...,
 ) -> npt.NDArray[Any]: ...
 @overload
@@ -75,7 +72,7 @@ def rolling(
     every: int = ...,
     agg: Agg = ...,
     algorithm: str = ...,
-    device: Device = ...,
+    device: DeviceName = ...,
 ) -> SeriesT: ...
 @overload
 def rolling(
@@ -85,7 +82,7 @@ def rolling(
     every: int = ...,
     agg: Agg = ...,
     algorithm: str = ...,
-    device: Device = ...,
+    device: DeviceName = ...,
 ) -> pa.Array: ...
 def rolling(
     values: Any,
@@ -94,7 +91,7 @@ def rolling(
     every: int = 1,
     agg: Agg = "min",
     algorithm: str = "auto",
-    device: Device = "auto",
+    device: DeviceName = "auto",
     out: npt.NDArray[Any] | None = None,
 ) -> Any:
     """The aggregate of every complete window of `size` rows that starts `every` rows after the one before.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, overload
 
 import pyarrow as pa
 
 from sash.api.frames import arrow_table, is_spark, library_of, like
+from sash.api.places import DeviceName, device_for_table
 from sash.columns import in_known_layouts
 from sash.errors import InvalidArgument, UnknownName
 from sash.plan.clock import ProcessingTime
@@ -40,6 +42,7 @@ def aggregate(
     buckets: int | None = ...,
     plan: str = ...,
     flatten: bool = ...,
+    device: DeviceName = ...,
 ) -> FrameT: ...
 @overload
 def aggregate(
@@ -60,6 +63,7 @@ def aggregate(
     buckets: int | None = ...,
     plan: str = ...,
     flatten: bool = ...,
+    device: DeviceName = ...,
 ) -> pa.Table: ...
 def aggregate(
     data: Any,
@@ -79,6 +83,7 @@ def aggregate(
     buckets: int | None = None,
     plan: str = "auto",
     flatten: bool = False,
+    device: DeviceName = "auto",
 ) -> Any:
     """The aggregates of every window that contains a row.
 
@@ -103,6 +108,8 @@ def aggregate(
         plan: The strategy on Spark, where you know more about the rows than their schema says: `"rows"` if a key has about one row in a
             slice; `sash.explain` shows what `"auto"` chooses.
         flatten: Whether the result has the columns `window_start` and `window_end` instead of a struct (and `rows_start` and `rows_end`).
+        device: `"cpu"`; `"opencl"` or the name of an OpenCL device (`sash.devices()`) for slices and windows of a table; or `"auto"`, which
+            takes a GPU where there is one and the work is worth the way.
 
     Returns:
         A frame of the same kind as `data`. Its columns are `query` (if `windows` is a dictionary), the `by` columns, `window`, `rows` (if
@@ -122,6 +129,8 @@ def aggregate(
         watermark=watermark, lateness=lateness, emit=emit, late=late, idle=idle, max_ahead=max_ahead, buckets=buckets, plan=plan
     )
     if is_spark(data):
+        if device not in ("auto", "cpu"):
+            raise InvalidArgument(f"device={device!r} is for tables; Spark's executors aggregate on their CPUs")
         from sash.spark.batch.batch_frames import aggregate_frame
         from sash.spark.language.spark_frames import flattened_frame, with_key_columns
         from sash.spark.streams.stream_frames import aggregate_stream
@@ -132,6 +141,7 @@ def aggregate(
         return flattened_frame(frame) if flatten else frame
     check_engine(data, options)
     _, table, logical = bound(data, request)
+    logical = replace(logical, device=device_for_table(device, table))
     schema = output_schema(logical)
     if flatten:
         flat_names(schema)

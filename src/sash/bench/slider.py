@@ -31,8 +31,8 @@ from sash.algorithms.device.self_test import self_test
 from sash.algorithms.device.work import Work
 from sash.algorithms.rolling import Job
 from sash.bench.harness import Figure, Report, doing, new_report, number, same
+from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.devices import Device, devices
-from sash.kernels.opencl.memory import DeviceMemory
 from sash.plan.choices.device_choice import decide_on_device
 
 EXPONENTS = range(2, 21, 3)

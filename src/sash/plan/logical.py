@@ -13,6 +13,7 @@ from sash.errors import InvalidArgument, InvalidType, unknown
 from sash.expressions import Expression, parse
 from sash.functions.call import Call
 from sash.functions.udaf import UserAggregate, user_type
+from sash.kernels.opencl.devices import Device
 from sash.plan.clock import ProcessingTime
 from sash.plan.hints import hint
 from sash.plan.request import WINDOW, Request
@@ -68,6 +69,8 @@ class Plan:
     measure: Measure
     order_by: tuple[str, ...] = ()
     empty: bool = False
+    device: Device | None = None
+    """The OpenCL device that aggregates a table; None for the CPU."""
 
     @cached_property
     def has_rows(self) -> bool:

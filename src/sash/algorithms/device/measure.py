@@ -12,9 +12,9 @@ import pyarrow as pa
 from sash.aggregates.sum import Sum
 from sash.algorithms.device.runner import Limits, device_algorithms, shape_of
 from sash.algorithms.device.work import Work
+from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.devices import Device
 from sash.kernels.opencl.measurements import Rates, keep
-from sash.kernels.opencl.memory import DeviceMemory
 
 ROWS = 1 << 23
 REPEATS = 5

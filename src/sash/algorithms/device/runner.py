@@ -21,9 +21,9 @@ from sash.algorithms.device.work import NoMemory, Work, bytes_of, lower_all, sta
 from sash.algorithms.rolling import Job, Output, check, make_output
 from sash.errors import DeviceUnavailable
 from sash.kernels.generate import generate
+from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.device_module import DeviceModule
 from sash.kernels.opencl.devices import Device
-from sash.kernels.opencl.memory import DeviceMemory
 
 Array = npt.NDArray[Any]
 

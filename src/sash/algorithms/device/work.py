@@ -12,9 +12,9 @@ import numpy.typing as npt
 from sash.algebra import Form
 from sash.algorithms.device.algorithm import Shape
 from sash.kernels.generate import Module, generate, vector_reason
+from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.device_module import DeviceModule, device_module
 from sash.kernels.opencl.devices import Device
-from sash.kernels.opencl.memory import DeviceMemory
 from sash.kernels.opencl.programs import DeviceKernel, built
 from sash.kernels.vocabulary import Results, States, emit, identity, load, store
 from sash.types import dtype
@@ -67,10 +67,21 @@ class Work:
     """A job on a device: algorithms take what they need from it, and launch their kernels through it."""
 
     def __init__(
-        self, memory: DeviceMemory | NoMemory, form: Form, shape: Shape, *, masked: bool, rows: int, windows: int, circular: bool = True
+        self,
+        memory: DeviceMemory | NoMemory,
+        form: Form,
+        shape: Shape,
+        *,
+        masked: bool,
+        rows: int,
+        windows: int,
+        circular: bool = True,
+        of_table: bool = False,
     ) -> None:
         self.memory, self.form, self.shape, self.masked = memory, form, shape, masked
         self.rows, self.windows, self.circular = rows, windows, circular
+        self.of_table = of_table
+        """Whether windows have rows in any number, so that partials count them where the aggregate asks for it."""
         self.source: Buffers = []
         """The columns of the rows."""
         self.outputs: Buffers = []
@@ -98,9 +109,9 @@ class Work:
             self.form,
             masked=self.masked,
             lanes=lanes,
-            known_rows=not self.masked,
+            known_rows=not self.masked and not self.of_table,
             partials=partials,
-            with_identity=not self.shape.by_items or self.masked,
+            with_identity=not self.shape.by_items or self.masked or self.of_table,
             constants=constants,
         )
 
@@ -148,6 +159,17 @@ class Work:
         """How many items work alone: so many that none has much less than ``costs`` windows, which each repeats, if there are enough."""
         fewest, most = self.shape.units, self.shape.units * SHARES_FOR_EACH_UNIT
         return max(1, min(self.windows, max(fewest, min(most, self.windows // max(1, 4 * costs)))))
+
+    def many_items(self, places: int) -> int:
+        """How many items share places that take turns: one for each on a GPU."""
+        return max(1, min(places, self.shape.units * SHARES_FOR_EACH_UNIT)) if self.shape.by_items else max(1, places)
+
+    def launch_level(self, kernel: DeviceKernel | Unbuilt, states: Buffers, width: int) -> None:
+        """Queue a kernel over the nodes ``width`` to ``2 * width - 1`` of a tree."""
+        items = self.many_items(width)
+        share = -(-width // items)
+        working = -(-width // share)
+        self.memory.ran(kernel(-(-working // kernel.module.group), [*states, width, 2 * width, share]))
 
     def launch(self, kernel: DeviceKernel | Unbuilt, groups: int, arguments: Sequence[Any]) -> None:
         """Queue a kernel of groups."""

@@ -13,9 +13,9 @@ from functools import lru_cache
 
 from sash.errors import UncompilableFunction
 from sash.kernels.generate import Module
+from sash.kernels.opencl.atomics import merge_word
 from sash.kernels.opencl.c_operators import Value
 from sash.kernels.opencl.c_types import Bundle, Pointer, Scalar
-from sash.kernels.opencl.merging import merge_word
 from sash.kernels.opencl.translator import Translator
 from sash.kernels.words import Argument
 

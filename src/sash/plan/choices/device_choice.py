@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 from sash.algebra import Form
 from sash.algorithms.device.algorithm import Shape
+from sash.algorithms.device.device_ranges import BY_TREE, BY_TWO_STACKS
 from sash.algorithms.device.runner import device_algorithms, shape_of
 from sash.algorithms.rolling import Job
 from sash.errors import UnlawfulAlgorithm, unknown
 from sash.kernels.opencl.devices import Device
 from sash.kernels.opencl.measurements import Rates, rates_of
 from sash.plan.choices.decision import Decision
+from sash.plan.choices.range_choice import RangeFacts
 
 COOP_OPT, DIRECT, REDUCED, BLOCKS = "coop_opt", "direct_prefix", "reduced_prefix", "block_scan"
 LARGEST_FAN_OUT = 8192
@@ -154,6 +156,15 @@ def decide_on_device(form: Form, job: Job, device: Device, algorithm: str = "aut
     if algorithm != "auto":
         return forced_on_device(algorithm, form, shape)
     return choose_on_device(form, DeviceFacts(shape, rates_of(device)))
+
+
+def choose_ranges_on_device(device: Device, ranges: RangeFacts) -> Decision:
+    """How ranges of slices are aggregated on a device."""
+    if device.kind == "cpu" and ranges.only_advance:
+        return Decision(BY_TWO_STACKS, ("starts and ends only advance: two stacks, block by block, each item with its share",))
+    if device.kind == "cpu":
+        return Decision(BY_TREE, ("ranges lie within each other: a tree over all slices",))
+    return Decision(BY_TREE, ("a range for each item: a tree over all slices",))
 
 
 def worth_the_way(device: Device, rows: int, bytes_in: int, bytes_out: int, cpu_ns_per_row: float) -> Decision:

@@ -24,6 +24,7 @@ class Facts:
     """Whether all aggregates are flat fields that commute."""
     places: int | None
     """Keys × slices; None if there are too many slices to count."""
+    on_device: bool = False
 
 
 def most_places(rows: int) -> int:
@@ -33,6 +34,8 @@ def most_places(rows: int) -> int:
 
 def choose_slices(facts: Facts) -> Decision:
     """Whether rows are scattered into their slices in input order, or sorted first."""
+    if facts.on_device:
+        return Decision(SORT, ("a device reduces runs of neighbouring rows: rows are sorted by key and time",))
     if not facts.context_free:
         return Decision(SORT, ("some windows depend on the rows: rows are sorted by key and time, and cut where a query needs it",))
     if not facts.commute:

@@ -71,8 +71,8 @@ def how_to_slice(plan: Plan, rows: TimedRows) -> tuple[Decision, Array | None]:
     context_free = all(q.window.context == "context free" for q in plan.queries)
     commute = all(partials_of(c, plan.schema.empty_table()).scatters for c in plan.columns)
     edges = None
-    if context_free and commute and count:
+    if context_free and commute and count and plan.device is None:
         limit = most_places(count) // max(1, rows.keys.count)
         edges = edges_between(plan, rows.first, rows.last, limit)
     places = None if edges is None else rows.keys.count * len(edges)
-    return choose_slices(Facts(count, context_free, commute, places)), edges
+    return choose_slices(Facts(count, context_free, commute, places, plan.device is not None)), edges

@@ -46,7 +46,7 @@ def cut(plan: Plan, rows: SortedRows, more: Array | None = None) -> View:
 
 def gather(plan: Plan, table: pa.Table, row_offsets: Array) -> list[Partials]:
     """Each aggregate's partials over slices of sorted rows."""
-    partials = [partials_of(c, table) for c in plan.columns]
+    partials = [partials_of(c, table, plan.device) for c in plan.columns]
     for p in partials:
         p.gather(row_offsets)
     return partials
