@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +90,15 @@ class Subject:
         if algorithm.missing(form, shape) is not None or rows < size:
             return None
         windows = (rows - size) // every + 1
-        with DeviceMemory(self.device) as memory:
-            work = Work(memory, form, shape, masked=False, rows=rows, windows=windows)
-            work.source, work.outputs = [self.source], [memory.empty(windows, m) for m in form.outputs]
-            return self.seconds(partial(algorithm.run, work))
+
+        def call() -> None:
+            with DeviceMemory(self.device) as memory:
+                work = Work(memory, form, shape, masked=False, rows=rows, windows=windows)
+                work.source, work.outputs = [self.source], [memory.empty(windows, m) for m in form.outputs]
+                algorithm.run(work)
+                memory.finish()
+
+        return self.seconds(call)
 
     def chosen(self, form: Form, size: int, every: int) -> str:
         return decide_on_device(form, self.job(form, size, every), self.device).choice

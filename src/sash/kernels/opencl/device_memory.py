@@ -12,8 +12,8 @@ from sash.kernels.opencl.devices import Device, opencl, session
 from sash.types import dtype
 
 Array = npt.NDArray[Any]
-MOST_HELD = 24
-"""How many arrays are kept for the next job."""
+MOST_HELD = 1 << 29
+"""How many bytes are kept for the next job."""
 PADDING = 128
 """Bytes behind each array: vectors read past the last row."""
 
@@ -88,5 +88,6 @@ class DeviceMemory:
         for buffer in self._buffers:
             buffer.release()
         self._buffers.clear()
-        if self.session.pool.held_blocks > MOST_HELD:
-            self.session.pool.free_held()
+        pool = self.session.pool
+        if pool.managed_bytes - pool.active_bytes > MOST_HELD:
+            pool.free_held()
