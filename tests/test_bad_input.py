@@ -41,7 +41,7 @@ CASES = [
     (lambda: sash.rolling(X, 5, every=2, algorithm="lanes"), UnlawfulAlgorithm, "slide by 1"),
     (lambda: sash.rolling(X, 5, agg="geometric_mean", algorithm="lanes"), UnlawfulAlgorithm, "branch-free"),
     (lambda: sash.rolling(X, 5, agg="median", algorithm="blocks"), UnlawfulAlgorithm, "one algorithm of its own"),
-    (lambda: sash.rolling(X, 2, device="gpu"), InvalidArgument, "'auto' or 'cpu'"),
+    (lambda: sash.rolling(X, 2, device="cpuu"), UnknownName, "unknown device 'cpuu': did you mean 'cpu'"),
     (lambda: sash.rolling(["a", "b"], 2, agg="sum"), InvalidType, "sum does not take string"),
     (lambda: sash.rolling([True, False], 2, agg="sum"), InvalidType, "sum does not take bool"),
     (lambda: sash.rolling(pa.array([[1]]), 1), InvalidType, "list"),

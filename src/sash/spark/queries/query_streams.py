@@ -25,12 +25,13 @@ from sash.relational.steps.described import of_query, own_functions
 from sash.spark import needs
 from sash.spark.batch.batch_frames import ROWS_AT_ONCE
 from sash.spark.batch.prepare import check_case
-from sash.spark.language.spark_frames import QUERY, with_metadata
+from sash.spark.language.spark_frames import QUERY, functions_for, with_metadata
 from sash.spark.language.spark_types import OPAQUE, arrow_schema, spark_schema
 from sash.spark.language.sql import one_of_equals, quoted
 from sash.spark.queries.query_frames import Direct, Final, FrameRun, Rows
+from sash.spark.streams.diagnose import LEFT_BY_HAVING
 from sash.spark.streams.stream_frames import aggregate_stream, check_provider, in_steps, packed, with_buckets
-from sash.spark.streams.watermarks import DELAY, NANOS_PER_MILLI, has_watermark, is_instant, with_delay
+from sash.spark.streams.watermarks import DELAY, NANOS_PER_MILLI, has_watermark, is_instant, metrics_name, with_delay
 from sash.spark.workers.buckets import labels
 from sash.spark.workers.own_code import own_functions as functions_of
 from sash.spark.workers.payloads import Packing, PackRows
@@ -70,7 +71,11 @@ def query_stream(query: Query, frames: Mapping[str, Any], options: StreamOptions
         return _rows(prepared)
     needs.check(needs.STREAM, "a stream on Spark")
     check_case(next(iter(frames.values())), query.schema.names)
-    return _windows(prepared) if prepared.decision.choice == "windows" else _steps(prepared)
+    results = _windows(prepared) if prepared.decision.choice == "windows" else _steps(prepared)
+    if query.having is None:
+        return results
+    F = functions_for(results)
+    return results.observe(metrics_name(LEFT_BY_HAVING), F.count(F.lit(1)).alias("rows"))
 
 
 # Rows.

@@ -9,6 +9,8 @@ from sash.spark.streams.progress import StreamingQuery, metrics_of
 
 PARSED = "sash:parse"
 RESULTS = "sash:results"
+LEFT_BY_HAVING = "sash:having"
+"""The observed metric with the number of results that HAVING has left."""
 
 
 def diagnose(query: StreamingQuery) -> list[Finding]:
@@ -46,6 +48,7 @@ def facts_of(batches: list[tuple[dict[str, Any], list[tuple[str, int]]]]) -> Fac
     latest: dict[str, int | None] = dict.fromkeys(("reached", "newest", "oldest", "next_end", "tick_nanos"))
     ends: list[int] = []
     delivered: dict[str, int] = {}
+    left: int | None = None
     for metrics, sources in batches:
         for number, (source, rows) in enumerate(sources):
             name = f"{source} ({number})" if any(s == source for s, _ in sources[:number]) else source
@@ -55,6 +58,8 @@ def facts_of(batches: list[tuple[dict[str, Any], list[tuple[str, int]]]]) -> Fac
                 counts["bad"] += values.get("bad") or 0
             elif name == RESULTS:
                 counts["results"] += values.get("rows") or 0
+            elif name.startswith(LEFT_BY_HAVING):
+                left = (left or 0) + (values.get("rows") or 0)
             else:
                 for what in ("rows", "late_rows", "without_time", "ahead", "emitted"):
                     counts[what] += values.get(what) or 0
@@ -71,7 +76,7 @@ def facts_of(batches: list[tuple[dict[str, Any], list[tuple[str, int]]]]) -> Fac
     return Facts(
         rows_in=sum(delivered.values()), bad=counts["bad"], rows=counts["rows"], without_time=counts["without_time"],
         late=counts["late_rows"], ahead=counts["ahead"], emitted=counts["emitted"],
-        results=counts["results"] if _has_results(batches) else counts["emitted"],
+        results=counts["results"] if _has_results(batches) else counts["emitted"] if left is None else left,
         oldest=latest["oldest"], newest=latest["newest"], watermark=reached, next_end=min(open_ends, default=None),
         tick_nanos=latest["tick_nanos"], silent=silent,
     )  # fmt: skip
