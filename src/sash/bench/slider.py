@@ -27,9 +27,10 @@ from sash.algebra import Form
 from sash.algorithms.device.measure import measure as measure_device
 from sash.algorithms.device.runner import Limits, device_algorithms, shape_of
 from sash.algorithms.device.self_test import self_test
-from sash.algorithms.device.work import Work
+from sash.algorithms.device.work import Work, lower_all
 from sash.algorithms.rolling import Job
 from sash.bench.harness import Figure, Report, doing, new_report, number, same
+from sash.kernels.generate import generate
 from sash.kernels.opencl.device_memory import DeviceMemory
 from sash.kernels.opencl.devices import Device, devices
 from sash.plan.choices.device_choice import decide_on_device
@@ -90,11 +91,13 @@ class Subject:
         if algorithm.missing(form, shape) is not None or rows < size:
             return None
         windows = (rows - size) // every + 1
+        module = generate(lower_all, form, known_rows=True, partials=True)
+        columns = [a.machine for a in module.arguments if a.pointer and a.name.startswith("r_")]
 
         def call() -> None:
             with DeviceMemory(self.device) as memory:
                 work = Work(memory, form, shape, masked=False, rows=rows, windows=windows)
-                work.source, work.outputs = [self.source], [memory.empty(windows, m) for m in form.outputs]
+                work.source, work.outputs = [self.source], [memory.empty(windows, m) for m in columns]
                 algorithm.run(work)
                 memory.finish()
 
