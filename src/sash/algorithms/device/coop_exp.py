@@ -2,7 +2,7 @@
 
 *With atomics* a group takes as many slices as that memory has room for, and its items update the windows that these slices are in.
 Windows that lie within the group's slices are then stored; only the first and the last ones, which other groups update too, need atomics
-in global memory. For aggregates of one field that commute.
+in global memory. For aggregates of one field that commute; its loop is fused with slicing, in :mod:`sash.algorithms.device.coop_opt`.
 
 *By owner* each window belongs to one item, which combines its slices in their order; a group reads the slices of its windows once, those at
 its end again in the next group. For every aggregate.
@@ -10,7 +10,6 @@ its end again in the next group. For every aggregate.
 
 from __future__ import annotations
 
-from sash.algebra import Partial
 from sash.kernels.vocabulary import (
     GROUP,
     Local,
@@ -43,15 +42,6 @@ def clear_local(L: Local, count: int) -> int:
     return 0
 
 
-def update(L: Local, low: int, k: int, windows: int, per: int, span: int, s: Partial) -> int:
-    """Slice ``k`` into all of its windows, from another one on for each item."""
-    j = first_of(k, per, span)
-    fan_out = min(k // per, windows - 1) - j + 1
-    for n in range(fan_out):
-        merge(L, j - low + (n + item()) % fan_out, s)
-    return 0
-
-
 def flush(L: Local, base: int, last: int, low: int, count: int, per: int, span: int, S: States) -> int:
     """A group's windows into those of all: those of its slices alone are stored, the others merged."""
     for n in range(item(), count, GROUP):
@@ -60,24 +50,6 @@ def flush(L: Local, base: int, last: int, low: int, count: int, per: int, span: 
             store(S, low + n, load(L, n))
         else:
             merge(S, low + n, load(L, n))
-    return 0
-
-
-def with_atomics(X: Rows, count: int, windows: int, per: int, span: int, tile: int, S: States, L: Local) -> int:
-    """Windows of slices that are in global memory."""
-    base = group() * tile
-    while base < count:
-        last = min(base + tile, count)
-        low = first_of(base, per, span)
-        wide = min((last - 1) // per, windows - 1) - low + 1
-        clear_local(L, wide)
-        barrier()
-        for k in range(base + item(), last, GROUP):
-            update(L, low, k, windows, per, span, lift(X, k))
-        barrier()
-        flush(L, base, last, low, wide, per, span, S)
-        barrier()
-        base += groups() * tile
     return 0
 
 

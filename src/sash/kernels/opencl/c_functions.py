@@ -20,7 +20,6 @@ from sash.kernels.opencl.c_types import (
     bits_of,
     is_float,
     is_integer,
-    joined,
 )
 from sash.types import MACHINE_TYPES
 
@@ -276,6 +275,3 @@ def is_columns(value: Value) -> bool:
     if isinstance(value.type, Bundle):
         return True
     return value.parts is not None and any(isinstance(p.type, Pointer) or is_columns(p) for p in value.parts)
-
-
-__all__ = ["CONSTANTS", "Functions", "is_columns", "joined", "literal", "type_of_parts"]

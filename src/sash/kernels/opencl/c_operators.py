@@ -6,7 +6,6 @@ Integers wrap at 64 bits, as machine code does. Divisions by zero return 0 for i
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -212,11 +211,10 @@ class Operators:
         return Value(f"({self.converted(a, to).text} {symbol} {self.converted(b, to).text})", mask)
 
     def _mixed_signs(self, symbol: str, a: Value, b: Value) -> str:
-        signed, other = (a, b) if b.type.machine == "uint64" else (b, a)
+        signed, _ = (a, b) if b.type.machine == "uint64" else (b, a)
         negative = f"({signed.text} < 0)"
         plain = f"((ulong)({a.text}) {symbol} (ulong)({b.text}))"
         when = {"==": "false", "!=": "true"}.get(symbol) or ("true" if (symbol[0] == "<") == (signed is a) else "false")
-        del other
         return f"({negative} ? {when} : {plain})"
 
     def negative(self, a: Value, *, wraps: bool) -> Value:
@@ -267,6 +265,3 @@ def _shown(t: Any) -> str:
     if isinstance(t, Struct):
         return f"tuple of {len(t.fields)}"
     return "vector" if isinstance(t, Vector) else "number" if isinstance(t, Scalar) else "column"
-
-
-Intrinsic = Callable[..., Value]

@@ -11,7 +11,6 @@ import ast
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from sash.errors import UncompilableFunction
 from sash.kernels.generate import Module
 from sash.kernels.opencl.atomics import merge_word
 from sash.kernels.opencl.c_operators import Value
@@ -125,6 +124,3 @@ def _extensions(text: str) -> str:
     if "atom_" in text:
         wanted += ["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"]
     return "".join(f"#pragma OPENCL EXTENSION {name} : enable\n" for name in wanted)
-
-
-__all__ = ["NAME", "DeviceModule", "UncompilableFunction", "device_module"]
